@@ -4,6 +4,7 @@
 #include "core/keep.hpp"
 #include "core/log_line.hpp"
 #include "runtime/session.hpp"
+#include "service/user_limits.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -173,6 +174,7 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain
                                                 std::optional<runtime::Predecessor> before) {
   try {
     CATENA_RETURN_IF_ERROR(take_rights_of(caller));
+    const nf::YamlScope scope(yaml_limits(caller));
     if (before && before->session == nullptr) {
       return absl::FailedPreconditionError(concat("chain '", config.name, "' does not run"));
     }
@@ -213,7 +215,8 @@ ChainRun::~ChainRun() {
   }
 }
 
-Status ChainRun::wait_made() {
+Status ChainRun::wait_made(std::stop_token const& gone) {
+  const std::stop_callback on_gone(gone, [this] { stop(); });
   std::unique_lock lock(shared_->mutex);
   shared_->changed.wait(lock, [this] { return shared_->is_made; });
   return shared_->is_stopped ? shared_->stopped() : shared_->status;
@@ -244,6 +247,7 @@ Result<Out> ChainRun::with_session(std::function<Result<Out>(Session&)> const& w
     std::thread([&] {
       try {
         const Status rights = take_rights_of(caller_);
+        const nf::YamlScope scope(yaml_limits(caller_));
         result = rights.ok() ? work(*guest.session()) : Result<Out>(rights);
       } catch (std::exception const& error) {
         result = absl::ResourceExhaustedError(error.what());
@@ -255,14 +259,27 @@ Result<Out> ChainRun::with_session(std::function<Result<Out>(Session&)> const& w
   return result;
 }
 
-Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, bool new_keys) {
-  return with_session<std::vector<std::string>>(
-      [&](Session& session) { return session.change(std::move(next), registry_, new_keys); });
+/// `work` gives up what it waits for with `gone`, and with the chain.
+template <typename Out>
+Result<Out> ChainRun::with_session(std::stop_token const& gone,
+                                   std::function<Result<Out>(Session&, std::stop_token const&)> const& work) {
+  std::stop_source give_up;
+  const auto stop = [&give_up] { give_up.request_stop(); };
+  const std::stop_callback on_gone(gone, stop);
+  const std::stop_callback on_stop(shared_->give_up.get_token(), stop);
+  return with_session<Out>([&](Session& session) { return work(session, give_up.get_token()); });
 }
 
-Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next) {
-  return with_session<std::vector<std::string>>(
-      [&](Session& session) { return session.preview_change(std::move(next), registry_); });
+Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, bool new_keys, std::stop_token const& gone) {
+  return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
+    return session.change(std::move(next), registry_, new_keys, give_up);
+  });
+}
+
+Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next, std::stop_token const& gone) {
+  return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
+    return session.preview_change(std::move(next), registry_, give_up);
+  });
 }
 
 Result<std::optional<runtime::Replacement>> ChainRun::look_at_traffic() {
@@ -274,6 +291,7 @@ Result<std::optional<runtime::Replacement>> ChainRun::look_at_traffic() {
 }
 
 Status ChainRun::can_be_followed_by(chain::ChainConfig next) {
+  const nf::YamlScope scope(yaml_limits(caller_));
   const Guest guest(shared_);
   return guest.session() != nullptr ? guest.session()->can_be_followed_by(std::move(next))
                                     : absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,16 +49,17 @@ class ChainRun {
   ChainRun(ChainRun const&) = delete;
   ChainRun& operator=(ChainRun const&) = delete;
 
-  /// Returns when the chain is ready to run, and holds its ports and outputs, or never will be.
+  /// Returns when the chain is ready to run, and holds its ports and outputs, or never will be. `gone` stops it.
   /// Errors: as Session::create() with the rights of `caller`; as take_rights_of(); Cancelled where it was stopped.
-  Status wait_made();
+  Status wait_made(std::stop_token const& gone = {});
   /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped; FailedPrecondition, the
   /// same, where the one before has ended by itself.
   Status start();
   /// As runtime::Session::change() and preview_change(), with the rights of the one who applied the chain.
-  /// FailedPrecondition, too, where it does not run; ResourceExhausted without a thread for it.
-  Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys);
-  Result<std::vector<std::string>> preview_change(chain::ChainConfig next);
+  /// FailedPrecondition, too, where it does not run; ResourceExhausted without a thread for it; Cancelled where
+  /// `gone`, or stop(), ends what it waits for.
+  Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys, std::stop_token const& gone);
+  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, std::stop_token const& gone);
   /// As runtime::Session::look_at_traffic(), with the rights of the one who applied the chain; none where it does not
   /// run.
   Result<std::optional<runtime::Replacement>> look_at_traffic();
@@ -84,6 +86,9 @@ class ChainRun {
 
   template <typename Out>
   Result<Out> with_session(std::function<Result<Out>(runtime::Session&)> const& work);
+  template <typename Out>
+  Result<Out> with_session(std::stop_token const& gone,
+                           std::function<Result<Out>(runtime::Session&, std::stop_token const&)> const& work);
 
   Caller caller_;
   nf::Registry const& registry_;

@@ -19,18 +19,21 @@ namespace {
 /// What is inside a chain is finished in a moment, but for an output that nobody reads.
 constexpr std::chrono::seconds kEndLimit{10};
 
-Status does_not_end(std::string const& name) {
-  return absl::UnavailableError(concat("chain '", name, "' does not end; does anybody read what it writes?"));
+Status does_not_end(std::string const& name, std::string const& fifo) {
+  return absl::UnavailableError(
+      concat("chain '", name, "' does not end",
+             fifo.empty() ? "" : concat("; its output ", fifo, " is a FIFO that may have no reader")));
 }
 
 bool may_touch(Applied const& applied, Caller const& caller) {
   return is_privileged(caller) || applied.caller.uid == caller.uid;
 }
 
-/// Errors of a file or of options are the caller's, whatever the code; but what he may not open stays so.
+/// Errors of a file or of options are the caller's, whatever the code; but what he may not open, or has ended, stays
+/// so.
 Status as_callers(Status const& status) {
-  const bool keeps = status.ok() || status.code() == absl::StatusCode::kPermissionDenied ||
-                     status.code() == absl::StatusCode::kResourceExhausted;
+  const bool keeps =
+      status.ok() || absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsCancelled(status);
   return keeps ? status : absl::InvalidArgumentError(status.message());
 }
 
@@ -104,9 +107,20 @@ Status ChainSet::check_resources(Prepared const& prepared) const {
   return absl::OkStatus();
 }
 
+/// As prepare(), for one request of a user at a time: files take memory and time while they are read.
+Result<Prepared> ChainSet::prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
+                                           Caller const& caller, std::stop_token const& gone) const {
+  if (is_privileged(caller)) {
+    return prepare(file, options, caller, registry_);
+  }
+  CATENA_ASSIGN_OR_RETURN(const UserTurns::Turn turn, turns_.take(caller.uid, gone));
+  return prepare(file, options, caller, registry_);
+}
+
 Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::string const& file,
-                                               chain::OptionTexts const& options, Caller const& caller) {
-  Result<Prepared> prepared = prepare(file, options, caller, registry_);
+                                               chain::OptionTexts const& options, Caller const& caller,
+                                               std::stop_token const& gone) {
+  Result<Prepared> prepared = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
   Applied applied{prepared->config.name, prepared->config.tenant, caller.uid, file, options, caller, false};
   if (!name.empty() && name != applied.name) {
@@ -122,17 +136,18 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
   lock.unlock();
   AppliedChain result{applied.name, !old.has_value()};
   if (old) {
-    CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *prepared, *old, result));
+    CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *prepared, *old, gone, result));
   }
   if (!result.is_changed) {
-    CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old, result));  // a copy: the claim has this one
+    CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old, gone, result));  // a copy: the claim has this one
   }
   return result;
 }
 
 Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::string const& file,
-                                                 chain::OptionTexts const& options, Caller const& caller) const {
-  Result<Prepared> prepared = prepare(file, options, caller, registry_);
+                                                 chain::OptionTexts const& options, Caller const& caller,
+                                                 std::stop_token const& gone) const {
+  Result<Prepared> prepared = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
   const Applied applied{prepared->config.name, prepared->config.tenant, caller.uid, file, options, caller, false};
   if (!name.empty() && name != applied.name) {
@@ -150,7 +165,7 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
   }
   Status status = can_change(applied, old);
   if (status.ok()) {
-    Result<std::vector<std::string>> changes = old->run->preview_change(prepared->config);
+    Result<std::vector<std::string>> changes = old->run->preview_change(prepared->config, gone);
     status = changes.status();
     result.changes = changes.ok() ? *std::move(changes) : std::vector<std::string>();
   }
@@ -180,11 +195,12 @@ Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& 
 
 /// Has a chain that runs go on with what has changed. False: it has to be made anew.
 Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, Entry const& old,
-                              AppliedChain& result) {
+                              std::stop_token const& gone, AppliedChain& result) {
   Status status = can_change(applied, old);
   Entry changed = old;
   changed.applied = applied;
   changed.resources = prepared.resources;
+  changed.fifo = prepared.fifo;
   if (status.ok()) {
     std::unique_lock lock(mutex_);
     if (is_ending_) {
@@ -192,7 +208,9 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
     }
     CATENA_RETURN_IF_ERROR(store_.save(applied));
     lock.unlock();
-    Result<std::vector<std::string>> changes = old.run->change(prepared.config, applied.options.new_keys);
+    set_starting(applied.name, old.run);  // who ends the chain ends the change, too
+    Result<std::vector<std::string>> changes = old.run->change(prepared.config, applied.options.new_keys, gone);
+    set_starting(applied.name, nullptr);
     status = changes.status();
     lock.lock();
     if (changes.ok()) {
@@ -215,21 +233,21 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
 }
 
 Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
-                         AppliedChain& result) {
+                         std::stop_token const& gone, AppliedChain& result) {
   {
     const std::lock_guard lock(mutex_);
     CATENA_RETURN_IF_ERROR(store_.save(applied));
   }
   Swap swap{can_change(applied, old)};
   if (swap.status.ok()) {
-    swap = take_over(applied, prepared, *old);
+    swap = take_over(applied, prepared, *old, gone);
   }
   if (absl::IsFailedPrecondition(swap.status)) {
     if (old && old->run != nullptr && old->run->state() == ChainState::kRunning) {
       result.why_lossy = std::string(swap.status.message());
       spdlog::info("{}: what arrives until it is made anew is lost: {}", applied.name, log_line(result.why_lossy));
     }
-    swap = make_and_swap(applied, std::move(prepared), old);
+    swap = make_and_swap(applied, std::move(prepared), old, gone);
   }
   if (swap.is_done) {
     return swap.status;
@@ -247,29 +265,31 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
                               concat(std::string(swap.status.message()), "\n", std::string(undone.message())));
 }
 
-ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {
-  Before before{old ? old->run : nullptr};
+ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+                                       std::stop_token const& gone) {
+  Before before{old ? old->run : nullptr, old ? old->fifo : std::string()};
   before.ends_first = before.run != nullptr && !clash(prepared.resources, old->resources, applied.name).empty();
-  if (Status ended = before.ends_first ? end(applied.name, *before.run) : absl::OkStatus(); !ended.ok()) {
+  if (Status ended = before.ends_first ? end(applied.name, *before.run, before.fifo) : absl::OkStatus(); !ended.ok()) {
     return {std::move(ended), false};
   }
   if (Status ready = set_up(applied, prepared); !ready.ok()) {
     return {std::move(ready), before.ends_first};
   }
-  return start_and_swap(applied, std::move(prepared), before);
+  return start_and_swap(applied, std::move(prepared), before, gone);
 }
 
 /// FailedPrecondition: not with this one, which goes on.
-ChainSet::Swap ChainSet::take_over(Applied const& applied, Prepared prepared, Entry const& old) {
+ChainSet::Swap ChainSet::take_over(Applied const& applied, Prepared prepared, Entry const& old,
+                                   std::stop_token const& gone) {
   if (Status ready = set_up(applied, prepared); !ready.ok()) {
     return {std::move(ready), false};
   }
-  return start_and_swap(applied, std::move(prepared), {old.run, false, true});
+  return start_and_swap(applied, std::move(prepared), {old.run, old.fifo, false, true}, gone);
 }
 
-Status ChainSet::end(std::string const& name, ChainRun& run) {
+Status ChainSet::end(std::string const& name, ChainRun& run, std::string const& fifo) {
   run.stop();
-  return run.wait(kEndLimit) ? absl::OkStatus() : does_not_end(name);
+  return run.wait(kEndLimit) ? absl::OkStatus() : does_not_end(name, fifo);
 }
 
 /// Gives the chain what it has of the service.
@@ -287,17 +307,19 @@ Status ChainSet::set_up(Applied const& applied, Prepared& prepared) {
   return absl::OkStatus();
 }
 
-ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepared, Before const& before) {
+ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepared, Before const& before,
+                                        std::stop_token const& gone) {
   bool old_is_gone = before.run == nullptr || before.ends_first;
   const Entry entry{applied,
                     std::move(prepared.resources),
                     std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller,
                                                registry_, before.is_taken_over ? before.run : nullptr),
-                    {}};
+                    {},
+                    std::move(prepared.fifo)};
   if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};
   }
-  Status status = entry.run->wait_made();
+  Status status = entry.run->wait_made(gone);
   if (before.is_taken_over && absl::IsFailedPrecondition(status)) {
     return {std::move(status), false};
   }
@@ -309,7 +331,7 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
     return {as_callers(status), before.ends_first};
   }
   if (status.ok() && !old_is_gone && !before.is_taken_over) {
-    if (Status ended = end(applied.name, *before.run); !ended.ok()) {
+    if (Status ended = end(applied.name, *before.run, before.fifo); !ended.ok()) {
       return {std::move(ended), false};
     }
     old_is_gone = true;
@@ -323,7 +345,8 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
   }
   if (!status.ok()) {
     spdlog::info("{}", std::string(status.message()));
-    return old_is_gone ? given_up(applied, std::move(status)) : Swap{std::move(status), false};
+    const bool is_undone = gone.stop_requested() && before.run == nullptr;
+    return old_is_gone && !is_undone ? given_up(applied, std::move(status)) : Swap{std::move(status), false};
   }
   put(entry);
   return {absl::OkStatus(), true};
@@ -331,12 +354,15 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
 
 /// Ends a run that was made and does not start, and with it what it holds of the one before.
 void ChainSet::withdraw(Entry const& entry) {
-  {
-    const std::lock_guard claims(claims_mutex_);
-    claimed_[entry.applied.name].starting = nullptr;  // the entry has it, too
-  }
+  set_starting(entry.applied.name, nullptr);  // the entry has it, too
   entry.run->stop();
   entry.run->wait(kEndLimit);
+}
+
+/// The run that the operation which has the name waits for.
+void ChainSet::set_starting(std::string const& name, std::shared_ptr<ChainRun> run) {
+  const std::lock_guard claims(claims_mutex_);
+  std::swap(claimed_[name].starting, run);
 }
 
 /// From here on others may stop the run while it starts. `is_seen`: and find it in the list.
@@ -427,7 +453,7 @@ Status ChainSet::stop(std::string const& name, Caller const& caller) {
   CATENA_RETURN_IF_ERROR(store_.save(entry.applied));
   chains_[name].applied = entry.applied;
   lock.unlock();
-  return entry.run != nullptr ? end(name, *entry.run) : absl::OkStatus();
+  return entry.run != nullptr ? end(name, *entry.run, entry.fifo) : absl::OkStatus();
 }
 
 Status ChainSet::remove(std::string const& name, Caller const& caller) {
@@ -438,7 +464,7 @@ Status ChainSet::remove(std::string const& name, Caller const& caller) {
   CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
   CATENA_RETURN_IF_ERROR(store_.remove(name));
   lock.unlock();
-  CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end(name, *entry.run) : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end(name, *entry.run, entry.fifo) : absl::OkStatus());
   std::map<std::string, Entry>::node_type
       deleted;  // ended without the mutex, as `entry` is: a device server may end with it
   lock.lock();

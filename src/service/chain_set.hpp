@@ -11,6 +11,7 @@
 #include "service/chain_run.hpp"
 #include "service/prepared.hpp"
 #include "service/state_store.hpp"
+#include "service/user_limits.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -20,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,7 +80,8 @@ class ChainSet {
   /// the file and the options; PermissionDenied where the chain or its tenant is another user's, and for what the
   /// caller may not open; AlreadyExists where another chain has a port or an output that it wants; ResourceExhausted
   /// where there are as many as may be; Unavailable where the old one does not end; as ChainRun::wait_made() (if the
-  /// old one had ended, the chain is then a failed one); Cancelled where stop(), remove() or end_all() ended the start.
+  /// old one had ended, the chain is then a failed one); Cancelled where stop(), remove() or end_all() ended the start,
+  /// or `gone`: nobody waits for it any more. A chain that did not run before is then as it was.
   struct AppliedChain {
     std::string name;
     bool is_new;
@@ -88,10 +91,10 @@ class ChainSet {
     std::string why_lossy = {};             ///< why packets were lost with that; empty: none were
   };
   Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
-                             Caller const& caller);
+                             Caller const& caller, std::stop_token const& gone = {});
   /// What apply() would do, and its errors, as far as that can be known without doing it.
   Result<AppliedChain> preview(std::string const& name, std::string const& file, chain::OptionTexts const& options,
-                               Caller const& caller) const;
+                               Caller const& caller, std::stop_token const& gone = {}) const;
   /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable where it does
   /// not end.
   Status stop(std::string const& name, Caller const& caller);
@@ -127,6 +130,7 @@ class ChainSet {
     std::vector<Resource> resources;
     std::shared_ptr<ChainRun> run;  ///< null: it was not started in this service, or not yet
     std::string error;              ///< why it cannot be
+    std::string fifo = {};          ///< see Prepared
   };
   /// A name that one operation has for itself.
   class Claim;
@@ -134,6 +138,8 @@ class ChainSet {
     Prepared* wanted = nullptr;                    ///< what the operation wants to have; may be null
     std::shared_ptr<ChainRun> starting = nullptr;  ///< what it waits for, and others may stop
   };
+  Result<Prepared> prepare_in_turn(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
+                                   std::stop_token const& gone) const;
 
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
   bool has_others(Prepared const& prepared, Caller const& caller) const;
@@ -142,26 +148,32 @@ class ChainSet {
   Status check_resources(Prepared const& prepared) const;
   /// The old chain as it is to become, where it can become that; else why not.
   static Status can_change(Applied const& applied, std::optional<Entry> const& old);
-  Result<bool> change(Applied const& applied, Prepared const& prepared, Entry const& old, AppliedChain& result);
+  Result<bool> change(Applied const& applied, Prepared const& prepared, Entry const& old, std::stop_token const& gone,
+                      AppliedChain& result);
   /// As apply(); the caller has the name.
-  Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old, AppliedChain& result);
+  Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+                 std::stop_token const& gone, AppliedChain& result);
   struct Swap {
     Status status;
     bool is_done = false;  ///< the old chain is no more, whether or not the new one runs
   };
-  Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
-  Swap take_over(Applied const& applied, Prepared prepared, Entry const& old);
+  Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+                     std::stop_token const& gone);
+  Swap take_over(Applied const& applied, Prepared prepared, Entry const& old, std::stop_token const& gone);
   /// What a chain that starts takes the place of.
   struct Before {
     std::shared_ptr<ChainRun> run;  ///< null: nothing that ran in this service
+    std::string fifo;               ///< see Prepared
     bool ends_first = false;
     bool is_taken_over = false;  ///< its ends are, and it ends with that
   };
-  Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before);
+  Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before,
+                      std::stop_token const& gone = {});
+  void set_starting(std::string const& name, std::shared_ptr<ChainRun> run);
   Status set_up(Applied const& applied, Prepared& prepared);
   Status announce(Entry const& entry, bool is_seen);
   void withdraw(Entry const& entry);
-  static Status end(std::string const& name, ChainRun& run);
+  static Status end(std::string const& name, ChainRun& run, std::string const& fifo);
   Swap given_up(Applied applied, Status status);
   Status give_up_start(std::string const& name, std::unique_lock<std::mutex>& lock);
   Status share_device(Prepared& prepared);
@@ -181,6 +193,7 @@ class ChainSet {
   device::remote::ServerPool* servers_;
   std::optional<chain::SharingOptions> sharing_;
   chain::ServersFor servers_for_;
+  mutable UserTurns turns_;  ///< to have a file read and checked
   std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
   mutable std::mutex mutex_;  ///< of what follows, and of store_
   std::map<std::string, Entry> chains_;

@@ -46,7 +46,7 @@ void ChainSet::start_remembered() {
 
 void ChainSet::start_again(Applied const& applied) {
   const auto start = [&]() -> Status {
-    CATENA_ASSIGN_OR_RETURN(Prepared prepared, prepare(applied.file, applied.options, applied.caller, registry_));
+    CATENA_ASSIGN_OR_RETURN(Prepared prepared, prepare_in_turn(applied.file, applied.options, applied.caller, {}));
     if (prepared.config.name != applied.name) {
       return absl::InvalidArgumentError(concat(applied.file, ": describes chain '", prepared.config.name, "' now"));
     }
@@ -56,7 +56,7 @@ void ChainSet::start_again(Applied const& applied) {
       const std::lock_guard claims(claims_mutex_);
       claimed_[applied.name].wanted = &prepared;
     }
-    Status status = make_and_swap(applied, prepared, std::nullopt).status;
+    Status status = make_and_swap(applied, prepared, std::nullopt, {}).status;
     const std::lock_guard claims(claims_mutex_);
     claimed_[applied.name].wanted = nullptr;
     return status;
@@ -105,9 +105,11 @@ void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> con
     return;  // somebody else does something with it
   }
   const Applied applied = entry->second.applied;
-  Prepared prepared{std::move((*found)->config), std::move((*found)->options), entry->second.resources, applied.caller};
+  const std::string fifo = entry->second.fifo;
+  Prepared prepared{std::move((*found)->config), std::move((*found)->options), entry->second.resources, applied.caller,
+                    fifo};
   lock.unlock();
-  const Swap swap = start_and_swap(applied, std::move(prepared), {run, false, true});
+  const Swap swap = start_and_swap(applied, std::move(prepared), {run, fifo, false, true});
   if (swap.status.ok()) {
     spdlog::info("{}: placed anew: {}", name, log_line((*found)->why));
   } else {

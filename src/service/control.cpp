@@ -98,8 +98,8 @@ Json parse_request(std::string const& body) {
       body, [](int depth, Json::parse_event_t /*event*/, Json const& /*parsed*/) { return depth <= kMaxDepth; }, false);
 }
 
-HttpResponse apply(ChainSet& chains, std::string const& name, std::string const& body, Caller const& caller) {
-  const Json request = parse_request(body);
+HttpResponse apply(ChainSet& chains, std::string const& name, HttpRequest const& asked, Caller const& caller) {
+  const Json request = parse_request(asked.body);
   if (!request.is_object() || !request.contains("file") || !request["file"].is_string()) {
     return failed(absl::InvalidArgumentError(
         "the body must be JSON: {\"file\": \"/path/of/chain.yaml\"}, with \"options\" if there are some"));
@@ -121,8 +121,8 @@ HttpResponse apply(ChainSet& chains, std::string const& name, std::string const&
     return failed(absl::InvalidArgumentError("'dry_run' must be true or false"));
   }
   const bool is_dry_run = request.value("dry_run", false);
-  const Result<ChainSet::AppliedChain> applied =
-      is_dry_run ? chains.preview(name, file, *options, caller) : chains.apply(name, file, *options, caller);
+  const Result<ChainSet::AppliedChain> applied = is_dry_run ? chains.preview(name, file, *options, caller, asked.gone)
+                                                            : chains.apply(name, file, *options, caller, asked.gone);
   if (!applied.ok()) {
     return failed(applied.status());
   }
@@ -198,7 +198,7 @@ HttpResponse answer_chains(ChainSet& chains, HttpRequest const& request, Caller 
   if (request.method == "GET") {
     return list(chains, caller);
   }
-  return request.method == "POST" ? apply(chains, "", request.body, caller) : other_method("GET, POST");
+  return request.method == "POST" ? apply(chains, "", request, caller) : other_method("GET, POST");
 }
 
 /// `path`: what comes after /v1/chains/.
@@ -218,7 +218,7 @@ HttpResponse answer_chain(ChainSet& chains, std::string_view path, HttpRequest c
     return get(chains, name, caller);
   }
   if (request.method == "PUT") {
-    return apply(chains, name, request.body, caller);
+    return apply(chains, name, request, caller);
   }
   return request.method == "DELETE" ? remove(chains, name, caller) : other_method("GET, PUT, DELETE");
 }

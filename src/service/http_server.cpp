@@ -29,12 +29,6 @@ struct Parts {
   bool is_too_large() const { return bytes > HttpServer::kMaxBodyBytes; }
 };
 
-/// What a connection over a Unix socket keeps to its end.
-struct Peer {
-  uid_t user;
-  bool is_one_of_users;  ///< it counts among those of all who may not do everything
-};
-
 /// A body that is too large is read all the same, so that who sends it gets the answer; but not for ever.
 constexpr std::size_t kMaxReadBytes = 4 << 20;
 
@@ -84,7 +78,7 @@ std::optional<uid_t> user_of(int socket) {
   return is_known ? std::optional(peer.uid) : std::nullopt;
 }
 
-bool may_do_everything(std::optional<uid_t> user) { return user && is_privileged({*user, 0, {}}); }
+bool may_do_everything(uid_t user) { return is_privileged({user, 0, {}}); }
 
 void forget(void* /*server*/, MHD_Connection* /*connection*/, void** parts, MHD_RequestTerminationCode /*why*/) {
   delete static_cast<Parts*>(*parts);
@@ -117,7 +111,7 @@ struct Connection {
       return answer(connection, parts.is_too_large()
                                     ? too_large()
                                     : respond(*static_cast<HttpServer*>(context),
-                                              {method, path, std::move(parts.body), socket_of(connection)}));
+                                              {method, path, std::move(parts.body), socket_of(connection), {}}));
     }
     parts.bytes += *count;
     if (parts.bytes > kMaxReadBytes) {
@@ -130,17 +124,14 @@ struct Connection {
     return MHD_YES;
   }
 
-  /// Counts connections by user, who is unknown for TCP.
+  /// Counts connections by user, who is unknown for TCP: those that are counted keep a `uid_t`.
   static void on_connection(void* context, MHD_Connection* connection, void** kept,
                             MHD_ConnectionNotificationCode what) {
     auto& server = *static_cast<HttpServer*>(context);
-    const std::lock_guard lock(server.mutex_);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-      const std::unique_ptr<Peer> peer(static_cast<Peer*>(*kept));
-      if (peer != nullptr && --server.connections_[peer->user] == 0) {
-        server.connections_.erase(peer->user);
+      if (const std::unique_ptr<uid_t> user(static_cast<uid_t*>(*kept)); user != nullptr) {
+        server.connections_.remove(*user);
       }
-      server.connections_of_users_ -= peer != nullptr && peer->is_one_of_users ? 1 : 0;
       return;
     }
     const int socket = socket_of(connection);
@@ -148,25 +139,33 @@ struct Connection {
     if (!user) {
       return;
     }
-    const bool has_room =
-        ++server.connections_[*user] <= HttpServer::kMaxConnectionsOfUser &&
-        (may_do_everything(user) || server.connections_of_users_ < HttpServer::kMaxConnectionsOfUsers);
-    auto* const peer = new Peer{*user, has_room && !may_do_everything(user)};
-    *kept = peer;
-    server.connections_of_users_ += peer->is_one_of_users ? 1 : 0;
-    if (!has_room) {
+    if (server.connections_.add(*user)) {
+      *kept = new uid_t(*user);
+    } else {
       ::shutdown(socket, SHUT_RDWR);
     }
   }
 
-  static HttpResponse respond(HttpServer& server, HttpRequest const& request) {
-    const bool is_counted = !may_do_everything(user_of(request.socket));
+  static HttpResponse respond(HttpServer& server, HttpRequest request) {
+    const bool starts = request.method == "POST" || request.method == "PUT";
+    const std::optional<uid_t> user = user_of(request.socket);
+    const bool is_counted = starts && user && !may_do_everything(*user);
     ++server.requests_;
-    const bool has_room = !is_counted || server.requests_of_users_.fetch_add(1) < HttpServer::kMaxRequests;
-    HttpResponse response =
-        has_room ? server.handler_(request)
-                 : error_response(MHD_HTTP_SERVICE_UNAVAILABLE, absl::UnavailableError("too many requests at once"));
-    server.requests_of_users_ -= is_counted ? 1 : 0;
+    HttpResponse response;
+    if (!is_counted || server.starts_.add(*user)) {
+      const HangUpWatch::Watched watched = server.watch_->watch(request.socket);
+      request.gone = watched.gone();
+      response = server.handler_(request);
+      if (is_counted) {
+        server.starts_.remove(*user);
+      }
+    } else {
+      response =
+          error_response(MHD_HTTP_SERVICE_UNAVAILABLE,
+                         absl::UnavailableError(concat("too many requests at once: ", HttpServer::kMaxStartsOfUser,
+                                                       " of one user may wait, and ", HttpServer::kMaxStarts,
+                                                       " of all; end one, or what it waits for")));
+    }
     --server.requests_;
     return response;
   }
@@ -181,6 +180,7 @@ HttpResponse error_response(unsigned status, Status const& error) {
 Result<std::unique_ptr<HttpServer>> HttpServer::start(int listening, Handler handler) {
   std::unique_ptr<HttpServer> server(new HttpServer(std::move(handler)));
   server->listening_ = listening;
+  CATENA_ASSIGN_OR_RETURN(server->watch_, HangUpWatch::start());
   constexpr std::size_t kConnectionBytes = 32 << 10;
   server->daemon_ = MHD_start_daemon(
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG,

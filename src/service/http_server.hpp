@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "service/hang_up_watch.hpp"
+#include "service/user_counts.hpp"
+
 #include <catena/core/status.hpp>
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <stop_token>
 #include <string>
 
 struct MHD_Daemon;
@@ -18,7 +20,8 @@ struct HttpRequest {
   std::string method;
   std::string path;
   std::string body;
-  int socket = -1;  ///< of the connection
+  int socket = -1;       ///< of the connection
+  std::stop_token gone;  ///< asked to stop when the client is gone: nothing is to wait for the answer any more
 };
 
 struct HttpResponse {
@@ -42,9 +45,11 @@ class HttpServer {
   static constexpr int kMaxConnectionsOfUser = 32;
   /// Of all users but those who may do everything; more are closed.
   static constexpr int kMaxConnectionsOfUsers = 96;
-  /// Requests of those users that are at work at once; more are answered 503. Who may do everything always gets an
-  /// answer: he has to be able to end what others wait for.
-  static constexpr int kMaxRequests = 48;
+  /// Requests that start something (POST, PUT) and are at work at once, of all those users and of each; more are
+  /// answered 503. Such a request may wait for others. GET and DELETE do not, so that users always can look at what
+  /// waits, and end it. Who may do everything always gets an answer.
+  static constexpr int kMaxStarts = 48;
+  static constexpr int kMaxStartsOfUser = 12;
   /// A connection on which nothing comes for so long is closed.
   static constexpr unsigned kIdleSeconds = 10;
 
@@ -68,10 +73,9 @@ class HttpServer {
 
   Handler handler_;
   std::atomic<int> requests_{0};
-  std::atomic<int> requests_of_users_{0};  ///< of those who may not do everything
-  std::mutex mutex_;
-  std::map<unsigned, int> connections_;  ///< by user
-  int connections_of_users_ = 0;         ///< of those who may not do everything
+  UserCounts connections_{kMaxConnectionsOfUser, kMaxConnectionsOfUsers};
+  UserCounts starts_{kMaxStartsOfUser, kMaxStarts};
+  std::unique_ptr<HangUpWatch> watch_;
   int listening_ = -1;
   MHD_Daemon* daemon_ = nullptr;
 };

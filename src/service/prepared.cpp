@@ -6,6 +6,7 @@
 #include "chain/option_texts.hpp"
 #include "io/interface.hpp"
 #include "io/output_file.hpp"
+#include "service/user_limits.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -80,14 +81,30 @@ std::vector<Resource> resources_of(chain::ChainConfig const& config, std::vector
   return resources;
 }
 
+/// The first output that is a FIFO; empty: there is none.
+std::string fifo_of(std::vector<chain::NamedFile> const& files) {
+  const auto is_fifo = [](chain::NamedFile const& file) {
+    std::error_code error;
+    return file.is_written && std::filesystem::is_fifo(file.path, error);
+  };
+  const auto found = std::ranges::find_if(files, is_fifo);
+  return found == files.end() ? std::string() : found->path;
+}
+
+Result<chain::ChainConfig> load(std::string const& file, Caller const& caller) {
+  const nf::YamlScope scope(chain_file_limits(caller));
+  return chain::load_chain(file);
+}
+
 Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const& texts, Caller const& caller,
                               nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(take_rights_of(caller));
+  const nf::YamlScope scope(yaml_limits(caller));
   CATENA_RETURN_IF_ERROR(check_is_file(file, caller));
   CATENA_RETURN_IF_ERROR(texts.profile.empty() ? absl::OkStatus() : check_is_file(texts.profile, caller));
   Prepared prepared;
   prepared.caller = caller;
-  CATENA_ASSIGN_OR_RETURN(prepared.config, chain::load_chain(file));
+  CATENA_ASSIGN_OR_RETURN(prepared.config, load(file, caller));
   chain::set_default_isolation(prepared.config, chain::Isolation::kProcess);
   CATENA_ASSIGN_OR_RETURN(prepared.options, chain::run_options_of(texts, prepared.config));
   CATENA_RETURN_IF_ERROR(check_standard_streams(prepared.config, prepared.options));
@@ -100,6 +117,7 @@ Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const&
   }
   CATENA_RETURN_IF_ERROR(checked);
   prepared.resources = resources_of(prepared.config, files);
+  prepared.fifo = fifo_of(files);
   return prepared;
 }
 

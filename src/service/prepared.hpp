@@ -29,6 +29,7 @@ struct Prepared {
   chain::RunOptions options;
   std::vector<Resource> resources;
   Caller caller;
+  std::string fifo = {};  ///< an output that may wait for its reader; empty: there is none
 };
 
 /// Reads and checks a chain file with the rights of `caller`, in a thread of its own.
