@@ -472,16 +472,26 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
 }
 
 Status Config::finish() const {
+  constexpr std::size_t kMaxErrors = 64;  // a hostile file has tens of thousands
   std::set<std::string> seen;
   std::string errors;
+  std::size_t count = 0;
   const std::vector<std::string> known(state_->asked.begin(), state_->asked.end());
   for (auto const& entry : state_->node) {
     std::string const& key = entry.first.Scalar();
     const std::string where = at(state_->file, entry.first.Mark());
     const std::string_view line_end = errors.empty() ? "" : "\n";
-    if (!seen.insert(key).second) {
+    const bool is_new = seen.insert(key).second;
+    if (is_new && state_->asked.contains(key)) {
+      continue;
+    }
+    if (++count > kMaxErrors) {
+      errors += concat("\n", where, ": and more keys from here on");
+      break;
+    }
+    if (!is_new) {
       errors += concat(line_end, where, ": key '", key, "' is given twice");
-    } else if (!state_->asked.contains(key)) {
+    } else {
       const std::string near = nearest(key, known);
       errors += concat(line_end, where, ": unknown key '", key, "'",
                        near.empty() ? "" : concat("; did you mean '", near, "'?"),

@@ -86,6 +86,19 @@ TEST(YamlLimits, a_file_of_many_nodes_is_refused_before_they_are_made) {
   EXPECT_THAT(error_of(list), HasSubstr("a YAML file here has at most 1000"));
 }
 
+TEST(YamlLimits, so_many_keys_that_are_not_known_are_said) {
+  std::string text = "known: 1\n";
+  for (int i = 0; i < 30'000; ++i) {
+    text += concat("k", i, ": 1\n");
+  }
+  Config config = Config::parse(text, "x.yaml").value();
+  ASSERT_TRUE(config.has("known"));
+  const std::string errors(config.finish().message());
+  EXPECT_THAT(errors, StartsWith("x.yaml:2:1: unknown key 'k0'"));
+  EXPECT_THAT(errors, HasSubstr("x.yaml:65:1: unknown key 'k63'"));
+  EXPECT_THAT(errors, ::testing::EndsWith("\nx.yaml:66:1: and more keys from here on"));
+}
+
 TEST(YamlLimits, the_outer_ones_hold_again_after_the_inner_ones) {
   const YamlScope outer({.bytes = 100, .nodes = 3});
   {
