@@ -89,7 +89,11 @@ def connect(path, user=None, groups=()):
     if user is None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(LIMIT_S)
-        connection.connect(path)
+        try:
+            connection.connect(path)
+        except OSError:
+            connection.close()
+            raise
         return connection
     ours, theirs = socket.socketpair()
 
