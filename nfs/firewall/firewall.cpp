@@ -94,7 +94,7 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
   for (std::uint32_t i = 0; i < count; ++i) {
     const packet::Packet packet = packets[i];
     const std::uint8_t* ip = packet.l3();
-    const bool has_ports = packet.is(packet::kPorts);
+    const bool has_ports = packet::has_whole_ports(packet.layers().flags);
     const std::uint32_t at = has_ports ? with_ports++ : --without_ports;
     classify::AclKey& key = keys_[at];
     key.protocol = ip[9];

@@ -15,8 +15,8 @@
 /// A packet filter over addresses, ports and protocol: the first rule of the file that matches decides, `default`
 /// where none does. A denied packet drops as `denied`; no byte of any packet changes.
 ///
-/// A packet has ports where its TCP or UDP header can be read. Other protocols and later fragments have none and match
-/// only rules that ask for no port, as in nftables. TCP and UDP that should have ports and show none are decided by no
+/// A packet has ports where its TCP or UDP header is whole. Other protocols and later fragments have none and match
+/// only rules that ask for no port, as in iptables. TCP and UDP that should have ports and show none are decided by no
 /// rule: they drop as `fragment` (RFC 1858, RFC 3128) or `malformed`.
 ///
 /// One packet: UDP 10.0.0.5:4000 -> 8.8.8.8:53 against

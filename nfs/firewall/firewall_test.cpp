@@ -129,12 +129,18 @@ TEST_F(Firewall, frames_that_a_capture_holds_in_part_are_decided_by_the_headers_
     frame.resize(length);
     return frame;
   };
-  const RunResult result = run({cut(tcp(1, 2, 3, 80), 14 + 20 + 22), cut(tcp(1, 2, 3, 81), 14 + 20 + 22),
-                                cut(tcp(1, 2, 3, 80), 14 + 20 + 19), cut(tcp(1, 2, 3, 80), 14 + 19)},
-                               "{rules: fw.rules, default: deny}");
+  Frame with_options = tcp(1, 2, 3, 80);
+  with_options.resize(14 + 20 + 40, 1);
+  with_options[46] = 40 / 4 << 4;
+  packet::store_be16(with_options.data() + 16, 1000);
+  const RunResult result =
+      run({cut(tcp(1, 2, 3, 80), 14 + 20 + 22), with_options, cut(tcp(1, 2, 3, 81), 14 + 20 + 22),
+           cut(tcp(1, 2, 3, 80), 14 + 20 + 19), cut(with_options, 14 + 20 + 39), cut(tcp(1, 2, 3, 80), 14 + 19)},
+          "{rules: fw.rules, default: deny}");
   EXPECT_EQ(result.packets[0].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(result.packets[1].verdict, packet::Verdict::kPass);
   EXPECT_EQ(result.dropped("denied"), 1U);
-  EXPECT_EQ(result.dropped("malformed"), 1U);
+  EXPECT_EQ(result.dropped("malformed"), 2U) << "options belong to the header";
   EXPECT_EQ(result.dropped("unsupported"), 1U);
 }
 

@@ -14,7 +14,7 @@ struct FlowKey {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
   std::uint8_t protocol = 0;
-  bool has_ports = false;  ///< false for later fragments and for anything but whole TCP and UDP headers
+  bool has_ports = false;  ///< packet::has_whole_ports()
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
 
@@ -31,10 +31,11 @@ inline FlowKey flow_key(const std::uint8_t* frame, packet::Layers const& layers)
   flow.source = packet::load_be32(ip + 12);
   flow.destination = packet::load_be32(ip + 16);
   flow.protocol = ip[9];
-  flow.has_ports = (layers.flags & packet::kPorts) != 0;
+  flow.has_ports = packet::has_whole_ports(layers.flags);
   if (flow.has_ports) {
-    flow.source_port = packet::load_be16(frame + layers.l4);
-    flow.destination_port = packet::load_be16(frame + layers.l4 + 2);
+    const packet::Ports ports = packet::load_ports(frame + layers.l4);
+    flow.source_port = ports.source;
+    flow.destination_port = ports.destination;
   }
   return flow;
 }

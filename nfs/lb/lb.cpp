@@ -375,14 +375,15 @@ Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
     seen.side = Side::kFragmentToService;
     return seen;
   }
-  if (!packet.is(packet::kPorts)) {
+  if (!packet::has_whole_ports(packet.layers().flags)) {
     if (settings_.translates_errors && packet.is(packet::kIcmp) && packet::is_icmp_error(packet.l4()[0])) {
       seen.side = Side::kIcmpError;
     }
     return seen;
   }
-  seen.source.port = packet::load_be16(packet.l4());
-  seen.destination.port = packet::load_be16(packet.l4() + 2);
+  const packet::Ports ports = packet::load_ports(packet.l4());
+  seen.source.port = ports.source;
+  seen.destination.port = ports.destination;
   seen.service = services_.service_at(seen.destination);
   if (seen.service != ServiceTable::kNone) {
     seen.side = Side::kClient;

@@ -71,10 +71,10 @@ std::optional<std::uint32_t> ClientDivider::shard_of(packet::Packet const& packe
 
 std::optional<Endpoint> ClientDivider::client_of(packet::Packet const& packet) const {
   const std::uint8_t* l3 = packet.l3();
-  if (packet.is(packet::kPorts)) {
-    const std::uint8_t* l4 = packet.l4();
-    return client_of({packet::load_be32(l3 + 12), packet::load_be16(l4), l3[9]},
-                     {packet::load_be32(l3 + 16), packet::load_be16(l4 + 2), l3[9]});
+  if (packet::has_whole_ports(packet.layers().flags)) {
+    const packet::Ports ports = packet::load_ports(packet.l4());
+    return client_of({packet::load_be32(l3 + 12), ports.source, l3[9]},
+                     {packet::load_be32(l3 + 16), ports.destination, l3[9]});
   }
   if (!translates_errors_ || !packet.is(packet::kIcmp) || !packet::is_icmp_error(packet.l4()[0])) {
     return std::nullopt;

@@ -18,8 +18,9 @@ FlowKey read_key(packet::Packet const& packet) {
   std::uint16_t sport = 0;
   std::uint16_t dport = 0;
   if (packet.is(packet::kPorts)) {
-    sport = packet::load_be16(l4);
-    dport = packet::load_be16(l4 + 2);
+    const packet::Ports ports = packet::load_ports(l4);
+    sport = ports.source;
+    dport = ports.destination;
   } else if (packet.is(packet::kIcmp)) {
     dport = packet::load_be16(l4);
   }

@@ -15,13 +15,14 @@ constexpr std::uint16_t kFragmentOffsetMask = 0x1FFF;
 bool is_to_many(std::uint32_t address) { return address >> 28 == 0xE || address == 0xFFFFFFFF; }
 
 Kind read_ports(packet::Packet const& packet, Arrival& arrival) {
-  if (!packet.is(packet::kPorts)) {
+  if (!packet::has_whole_ports(packet.layers().flags)) {
     return Kind::kMalformed;
   }
   const bool is_tcp = packet.is(packet::kTcp);
   const std::uint8_t* header = packet.l4();
-  arrival.source.port = packet::load_be16(header);
-  arrival.destination.port = packet::load_be16(header + 2);
+  const packet::Ports ports = packet::load_ports(header);
+  arrival.source.port = ports.source;
+  arrival.destination.port = ports.destination;
   arrival.source.protocol = arrival.destination.protocol = is_tcp ? Protocol::kTcp : Protocol::kUdp;
   arrival.tcp_flags = is_tcp ? header[kTcpFlagsAt] : std::uint8_t{0};
   arrival.has_data = packet.layers().payload_length != 0;

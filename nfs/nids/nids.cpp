@@ -33,10 +33,11 @@ PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator)
   const std::uint8_t* l3 = packet.l3();
   header.source = packet::load_be32(l3 + 12);
   header.destination = packet::load_be32(l3 + 16);
-  if (packet.is(packet::kPorts)) {
+  if (packet::has_whole_ports(packet.layers().flags)) {
+    const packet::Ports ports = packet::load_ports(packet.l4());
     header.has_ports = true;
-    header.source_port = packet::load_be16(packet.l4());
-    header.destination_port = packet::load_be16(packet.l4() + 2);
+    header.source_port = ports.source;
+    header.destination_port = ports.destination;
   }
   header.protocol = packet.is(packet::kTcp)    ? match::Protocol::kTcp
                     : packet.is(packet::kUdp)  ? match::Protocol::kUdp

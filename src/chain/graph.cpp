@@ -19,12 +19,16 @@ using packet::FieldSet;
 FieldSet reads_of(SteerMatch const& match) {
   const auto if_asked = [](bool is_asked, FieldSet fields) { return is_asked ? fields : packet::kNoFields; };
   io::TrafficMatch const& traffic = match.traffic;
+  const bool asks_for_ports = traffic.source_ports.has_value() || traffic.destination_ports.has_value();
+  // what packet::shown_ports() reads of packets without a whole header: the bytes that would be one count as payload
+  constexpr FieldSet kOfCutHeader = packet::fields(packet::kIpv4Protocol, packet::kIpv4Fragment, packet::kPayload);
   return if_asked(traffic.vlan.has_value(), packet::fields(packet::kEthType)) |
          if_asked(traffic.source.has_value(), packet::fields(packet::kIpv4Src)) |
          if_asked(traffic.destination.has_value(), packet::fields(packet::kIpv4Dst)) |
          if_asked(traffic.protocol.has_value(), packet::fields(packet::kIpv4Protocol)) |
          if_asked(traffic.source_ports.has_value(), packet::fields(packet::kL4Sport)) |
          if_asked(traffic.destination_ports.has_value(), packet::fields(packet::kL4Dport)) |
+         if_asked(asks_for_ports, kOfCutHeader) |
          if_asked(match.tx_port.has_value(), packet::fields(packet::kMetaPort)) |
          if_asked(match.verdict.has_value(), packet::fields(packet::kMetaVerdict)) |
          if_asked(match.traffic != io::TrafficMatch(), packet::fields(packet::kMetaLayers));
@@ -250,11 +254,11 @@ Result<SteerTable> SteerTable::create(Graph const& graph, std::size_t from, std:
   return table;
 }
 
-bool SteerTable::is_met(Row const& row, packet::Packet const& packet) const {
+io::Met SteerTable::is_met(Row const& row, packet::Packet const& packet) const {
   SteerMatch const& match = row.match;
   if ((match.rx_port && *match.rx_port != packet.ingress()) || (match.tx_port && *match.tx_port != packet.port()) ||
       (match.verdict && *match.verdict != packet.verdict()) || (row.output && *row.output != packet.output_of(from_))) {
-    return false;
+    return io::Met::kNo;
   }
   return io::meets(match.traffic, packet.frame(), packet.length(), packet.layers());
 }
@@ -262,8 +266,12 @@ bool SteerTable::is_met(Row const& row, packet::Packet const& packet) const {
 SteerTable::Decision SteerTable::decide(packet::Packet const& packet) const {
   std::uint64_t mirrors = 0;
   for (Row const& row : rows_) {
-    if (row.has_conditions && !is_met(row, packet)) {
+    const io::Met met = row.has_conditions ? is_met(row, packet) : io::Met::kYes;
+    if (met == io::Met::kNo) {
       continue;
+    }
+    if (met == io::Met::kHidden) {
+      return {kMalformed, mirrors};
     }
     if (!row.is_mirror) {
       return {row.to, mirrors};

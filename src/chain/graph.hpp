@@ -108,8 +108,9 @@ class SteerTable {
   /// As `to` of a Decision: the packet is dropped.
   static constexpr std::uint8_t kDropped = 0xFE;
   static constexpr std::uint8_t kUnmatched = 0xFF;  ///< the same, as no row took it
+  static constexpr std::uint8_t kMalformed = 0xFD;  ///< the same, as a row asks for ports that it hides
   struct Decision {
-    std::uint8_t to;        ///< position among targets(), or kDropped or kUnmatched
+    std::uint8_t to;        ///< position among targets(), or one of the above
     std::uint64_t mirrors;  ///< bit i: a copy goes to target i
   };
   /// Of a packet that is alive.
@@ -128,7 +129,7 @@ class SteerTable {
   };
   SteerTable() = default;
   std::uint8_t target(std::size_t to);
-  bool is_met(Row const& row, packet::Packet const& packet) const;
+  io::Met is_met(Row const& row, packet::Packet const& packet) const;
 
   std::uint8_t from_ = 0;  ///< number of the NF; no row asks for outputs of rx
   std::vector<Row> rows_;

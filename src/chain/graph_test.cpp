@@ -207,7 +207,9 @@ TEST(ChainGraph, reads_of_packets_what_its_rows_ask_for) {
       "    - {from: rx, to: a}\n    - {from: a, match: {dst: 10.0.0.0/8, dport: 80}, to: b}\n    - {from: a, to: c}\n"
       "    - {from: b, to: {mirror: c}}\n    - {from: [b, c], to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_EQ(reads_of(*chain->graph, 0), packet::fields(packet::kIpv4Dst, packet::kL4Dport, packet::kMetaLayers));
+  EXPECT_EQ(reads_of(*chain->graph, 0), packet::fields(packet::kIpv4Dst, packet::kL4Dport, packet::kMetaLayers,
+                                                       packet::kIpv4Protocol, packet::kIpv4Fragment, packet::kPayload))
+      << "ports of a header that is not whole are payload";
   EXPECT_EQ(reads_of(*chain->graph, 1), packet::kAllFields) << "who copies reads everything";
   EXPECT_EQ(reads_of(*chain->graph, 2), packet::kNoFields);
 }
@@ -253,6 +255,36 @@ TEST(SteerTable, takes_the_first_row_that_a_packet_meets) {
   EXPECT_EQ(decide(kTcp, "10.0.0.1", "10.2.2.3", 53), std::pair(2, std::uint64_t{0})) << "the copy to tx is behind";
   EXPECT_EQ(decide(kTcp, "10.9.0.1", "10.2.2.3", 80), std::pair(int{SteerTable::kDropped}, std::uint64_t{0}));
   EXPECT_EQ(decide(kTcp, "10.8.0.1", "10.2.2.3", 80), std::pair(int{SteerTable::kUnmatched}, std::uint64_t{8}));
+}
+
+TEST(SteerTable, drops_at_the_first_row_that_asks_for_ports_what_hides_them) {
+  const SteerTable table = table_of(
+      "    - {from: rx, match: {src: 10.1.0.0/16}, to: a}\n"
+      "    - {from: rx, match: {protocol: udp, dport: 22}, to: drop}\n"
+      "    - {from: rx, match: {src: 10.2.0.0/16}, to: {mirror: b}}\n"
+      "    - {from: rx, match: {src: 10.0.0.0/8, sport: 1000-2000}, to: {mirror: c}}\n"
+      "    - {from: rx, to: tx}\n",
+      kRx);
+  ASSERT_THAT(table.targets(), ElementsAre(0, 1, 2, kTx)) << "a, b, c and tx";
+  const auto decide = [&table](std::uint32_t source, std::uint16_t fragment, std::size_t bytes) {
+    nf::testing::Frame frame = nf::testing::make_frame(packet::kProtocolTcp, source, 1, 1000, 22, "text");
+    frame.resize(34 + bytes);
+    packet::store_be16(&frame[16], static_cast<std::uint16_t>(20 + bytes));
+    packet::store_be16(&frame[20], fragment);
+    const std::vector<nf::testing::Frame> frames{frame};
+    nf::testing::PacketStore store(frames);
+    const SteerTable::Decision decision = table.decide(store.all()[0]);
+    return std::pair<int, std::uint64_t>(decision.to, decision.mirrors);
+  };
+  constexpr std::uint16_t kMore = 0x2000;
+  constexpr int kTxTarget = 3;
+  EXPECT_EQ(decide(0x0A030001, kMore, 8), std::pair(kTxTarget, std::uint64_t{0b100})) << "a mirror, by four bytes";
+  EXPECT_EQ(decide(0x0A010001, kMore, 3), std::pair(0, std::uint64_t{0})) << "no row before asks";
+  EXPECT_EQ(decide(0x0A030001, kMore, 3), std::pair(int{SteerTable::kMalformed}, std::uint64_t{0}));
+  EXPECT_EQ(decide(0x0A020001, 1, 20), std::pair(int{SteerTable::kMalformed}, std::uint64_t{0b010}))
+      << "a copy was made before";
+  EXPECT_EQ(decide(0x0A020001, 2, 20), std::pair(kTxTarget, std::uint64_t{0b010})) << "it has no ports";
+  EXPECT_EQ(decide(0x0B000001, 1, 20), std::pair(kTxTarget, std::uint64_t{0})) << "no row asks for its ports";
 }
 
 TEST(SteerTable, tells_outputs_of_its_nf_from_those_of_others) {

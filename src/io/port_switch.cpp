@@ -183,10 +183,11 @@ bool PortSwitch::take_in() {
       continue;
     }
     const std::uint8_t* frame = pool_->slot(frames[i].slot) + frames[i].offset;
-    if (const std::optional<std::size_t> owner = table_.owner_of(frame, frames[i].length)) {
-      members_[*owner]->arrived_.push_back(static_cast<std::uint16_t>(i));
+    const TrafficTable::Found found = table_.owner_of(frame, frames[i].length);
+    if (found.owner) {
+      members_[*found.owner]->arrived_.push_back(static_cast<std::uint16_t>(i));
     } else {
-      ++unmatched_;
+      ++(found.is_hidden ? malformed_ : unmatched_);
     }
   }
   for (Member* member : members_) {
@@ -264,6 +265,7 @@ SharedPort PortSwitch::view() const {
   }
   view.received = received_;
   view.unmatched = unmatched_;
+  view.malformed = malformed_;
   view.left_behind = left_behind_;
   view.too_long = too_long_;
   view.port = port_->counters();

@@ -91,6 +91,7 @@ class PortSwitch {
   std::array<SlotFrame, FrameQueue::kBurst> frames_;
   Counter received_;
   Counter unmatched_;
+  Counter malformed_;
   std::uint64_t left_behind_ = 0;
   Counter too_long_;
   Counter busy_ns_;

@@ -8,8 +8,9 @@
 namespace catena::io {
 
 std::vector<NamedCount> drops_of(SharedPort const& port) {
-  return {{"unmatched", port.unmatched},      {"chain_ended", port.left_behind}, {"too_long", port.too_long},
-          {"backlog_full", port.port.missed}, {"no_slot", port.port.no_slot},    {"rx_error", port.port.rx_errors}};
+  return {{"unmatched", port.unmatched},    {"malformed", port.malformed},      {"chain_ended", port.left_behind},
+          {"too_long", port.too_long},      {"backlog_full", port.port.missed}, {"no_slot", port.port.no_slot},
+          {"rx_error", port.port.rx_errors}};
 }
 
 std::string shared_name(std::string const& device) {

@@ -23,8 +23,9 @@ struct SharedPort {
   std::string name;      ///< as shared_name()
   std::string describe;  ///< as Port::describe()
   std::vector<PortMember> members;
-  std::uint64_t received = 0;     ///< frames that came from the port, `unmatched` and `too_long` included
+  std::uint64_t received = 0;     ///< frames that came from the port, and were dropped here or not
   std::uint64_t unmatched = 0;    ///< frames that no chain wants, and which were dropped
+  std::uint64_t malformed = 0;    ///< dropped, as a match asks for ports that they hide
   std::uint64_t left_behind = 0;  ///< of chains that ended before they took them; not in the counts of those
   std::uint64_t too_long = 0;     ///< longer than packet::kMaxFrameBytes, and dropped
   PortCounters port;              ///< of the port itself; what is missed there is nobody's and everybody's

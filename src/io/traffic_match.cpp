@@ -16,12 +16,10 @@ namespace {
 constexpr std::uint16_t kServiceVlanType = 0x88A8;  // the outer one of two tags, IEEE 802.1ad
 constexpr std::uint16_t kVlanMask = 0x0FFF;
 
-/// Where the parts of an IPv4 header are (RFC 791) that matches speak of, and those of TCP's and UDP's.
+/// Where the parts of an IPv4 header are (RFC 791) that matches speak of.
 constexpr std::uint32_t kIpProtocolAt = 9;
 constexpr std::uint32_t kSourceAt = 12;
 constexpr std::uint32_t kDestinationAt = 16;
-constexpr std::uint32_t kSourcePortAt = 0;
-constexpr std::uint32_t kDestinationPortAt = 2;
 
 std::uint16_t vlan_of(const std::uint8_t* frame, std::uint32_t length) {
   if (length < kMacBytes + kVlanBytes) {
@@ -48,28 +46,33 @@ bool is_without_ports(TrafficMatch const& match) {
   return match.protocol && *match.protocol != packet::kProtocolTcp && *match.protocol != packet::kProtocolUdp;
 }
 
+/// Whether a packet that meets all else meets the conditions over ports.
+Met has_ports(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers const& layers) {
+  const auto [state, ports] = packet::shown_ports(frame, layers);
+  if (state != packet::ShownPorts::State::kShown) {
+    return state == packet::ShownPorts::State::kHidden ? Met::kHidden : Met::kNo;
+  }
+  return (!match.source_ports || contains(*match.source_ports, ports.source)) &&
+                 (!match.destination_ports || contains(*match.destination_ports, ports.destination))
+             ? Met::kYes
+             : Met::kNo;
+}
+
 /// Whether a frame meets the conditions behind its tag.
-bool fits(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers const& layers) {
+Met fits(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers const& layers) {
   if (!asks_for_layers(match)) {
-    return true;
+    return Met::kYes;
   }
   if ((layers.flags & packet::kIpv4) == 0) {
-    return false;
+    return Met::kNo;
   }
   const std::uint8_t* ip = frame + layers.l3;
   if ((match.source && !contains(*match.source, packet::load_be32(ip + kSourceAt))) ||
       (match.destination && !contains(*match.destination, packet::load_be32(ip + kDestinationAt))) ||
       (match.protocol && *match.protocol != ip[kIpProtocolAt])) {
-    return false;
+    return Met::kNo;
   }
-  if (!match.source_ports && !match.destination_ports) {
-    return true;
-  }
-  const std::uint8_t* transport = frame + layers.l4;
-  return (layers.flags & packet::kPorts) != 0 &&
-         (!match.source_ports || contains(*match.source_ports, packet::load_be16(transport + kSourcePortAt))) &&
-         (!match.destination_ports ||
-          contains(*match.destination_ports, packet::load_be16(transport + kDestinationPortAt)));
+  return asks_for_ports(match) ? has_ports(match, frame, layers) : Met::kYes;
 }
 
 Overlap overlap(std::uint32_t a, std::uint32_t b) { return a == b ? Overlap::kSame : Overlap::kNone; }
@@ -157,8 +160,8 @@ std::string to_string(TrafficMatch const& match) {
   return text.empty() ? "everything else" : text;
 }
 
-bool meets(TrafficMatch const& match, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers) {
-  return (!match.vlan || *match.vlan == vlan_of(frame, length)) && fits(match, frame, layers);
+Met meets(TrafficMatch const& match, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers) {
+  return match.vlan && *match.vlan != vlan_of(frame, length) ? Met::kNo : fits(match, frame, layers);
 }
 
 Overlap overlap(TrafficMatch const& a, TrafficMatch const& b) {
@@ -195,14 +198,18 @@ TrafficTable::TrafficTable(std::vector<Entry> entries) : entries_(std::move(entr
   }
 }
 
-std::optional<std::size_t> TrafficTable::owner_of(const std::uint8_t* frame, std::uint32_t length) const {
+TrafficTable::Found TrafficTable::owner_of(const std::uint8_t* frame, std::uint32_t length) const {
   const packet::Layers layers = needs_layers_ ? packet::parse(frame, length) : packet::Layers();
   for (const std::size_t position : lists_[list_of_vlan_[vlan_of(frame, length)]]) {
-    if (fits(entries_[position].match, frame, layers)) {
-      return entries_[position].owner;
+    const Met met = fits(entries_[position].match, frame, layers);
+    if (met == Met::kHidden) {
+      return {.owner = std::nullopt, .is_hidden = true};
+    }
+    if (met == Met::kYes) {
+      return {entries_[position].owner};
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace catena::io

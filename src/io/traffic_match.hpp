@@ -31,14 +31,20 @@ struct TrafficMatch {
   std::optional<nf::Ipv4Prefix> source = {};       ///< with this and what follows: of the IPv4 header behind the tags
   std::optional<nf::Ipv4Prefix> destination = {};  ///< bits behind the prefix do not count
   std::optional<std::uint8_t> protocol = {};
-  /// TCP and UDP; not met by a fragment behind the first, nor by a frame whose header is not whole.
+  /// TCP and UDP, by packet::shown_ports(): not met by a fragment after the first.
   std::optional<PortRange> source_ports = {};
   std::optional<PortRange> destination_ports = {};
   bool operator==(TrafficMatch const&) const = default;
 };
 
-/// Whether a frame of `length` bytes meets `match`; `layers`: what parse() says of it.
-bool meets(TrafficMatch const& match, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers);
+/// Whether a frame meets a match.
+enum class Met : std::uint8_t {
+  kNo,
+  kYes,
+  kHidden,  ///< it meets all conditions but those over ports, and its ports are hidden: no later match may decide it
+};
+/// `frame`: `length` bytes; `layers`: what parse() says of them.
+Met meets(TrafficMatch const& match, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers);
 
 /// "vlan 10, dst 10.1.0.0/16, dport 80"; "everything else" for a match without a condition.
 std::string to_string(TrafficMatch const& match);
@@ -63,8 +69,12 @@ class TrafficTable {
   };
   explicit TrafficTable(std::vector<Entry> entries);
 
-  /// None: nobody's. `frame`: `length` bytes, any value.
-  std::optional<std::size_t> owner_of(const std::uint8_t* frame, std::uint32_t length) const;
+  struct Found {
+    std::optional<std::size_t> owner;  ///< none: the frame is to be dropped
+    bool is_hidden = false;            ///< for an entry asks for ports that it hides; else as no entry takes it
+  };
+  /// `frame`: `length` bytes, any value.
+  Found owner_of(const std::uint8_t* frame, std::uint32_t length) const;
 
  private:
   static constexpr std::size_t kVlans = 4096;

@@ -31,6 +31,14 @@ using nf::testing::with_fragment;
 using Frame = std::vector<std::uint8_t>;
 
 constexpr std::uint16_t kLaterFragment = 10;
+constexpr std::uint16_t kMoreFragments = 0x2000;
+
+/// The datagram ends after so many bytes behind the IPv4 header.
+Frame ends_after(Frame frame, std::size_t bytes) {
+  frame.resize(packet::kEthernetBytes + packet::kIpv4MinBytes + bytes);
+  packet::store_be16(&frame[16], static_cast<std::uint16_t>(packet::kIpv4MinBytes + bytes));
+  return frame;
+}
 
 Frame tagged(Frame frame, std::uint16_t tci, std::uint16_t type = kVlanType) {
   const std::array<std::uint8_t, kVlanBytes> tag{static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type),
@@ -49,7 +57,12 @@ std::vector<Frame> all_kinds() {
         for (const std::uint16_t dport : std::initializer_list<std::uint16_t>{53, 80, 1024}) {
           untagged.push_back(make_frame(protocol, src, dst, 1000, dport, payload));
         }
-        untagged.push_back(with_fragment(make_frame(protocol, src, dst, 1000, 53, payload), kLaterFragment));
+        const Frame whole = make_frame(protocol, src, dst, 1000, 53, payload);
+        untagged.push_back(with_fragment(whole, kLaterFragment));
+        for (const std::size_t bytes : {4, 8, 16, 19}) {
+          untagged.push_back(with_fragment(ends_after(whole, bytes), kMoreFragments));
+          untagged.push_back(ends_after(whole, bytes));
+        }
       }
       untagged.push_back(make_echo(src, dst, 1, 1, payload));
     }
@@ -84,7 +97,7 @@ TrafficMatch random_match(std::mt19937& random) {
 }
 
 bool meets(TrafficMatch const& match, Frame const& frame) {
-  return TrafficTable({{match, 0}}).owner_of(frame.data(), static_cast<std::uint32_t>(frame.size())).has_value();
+  return TrafficTable({{match, 0}}).owner_of(frame.data(), static_cast<std::uint32_t>(frame.size())).owner.has_value();
 }
 
 /// libpcap's filter, which asks the same of frames with and without a tag.
@@ -232,7 +245,8 @@ TEST(TrafficTable, a_match_inside_another_goes_first) {
           return entry.owner == other.owner || overlap(entry.match, other.match) == Overlap::kInside;
         });
       });
-      const std::optional<std::size_t> owner = table.owner_of(frame.data(), static_cast<std::uint32_t>(frame.size()));
+      const std::optional<std::size_t> owner =
+          table.owner_of(frame.data(), static_cast<std::uint32_t>(frame.size())).owner;
       ASSERT_EQ(owner.has_value(), innermost != met.end());
       if (owner) {
         ASSERT_EQ(*owner, innermost->owner);
@@ -241,6 +255,29 @@ TEST(TrafficTable, a_match_inside_another_goes_first) {
     }
   }
   EXPECT_GT(chosen, 100U) << "or there was nothing to choose";
+}
+
+TEST(TrafficTable, a_frame_that_hides_its_ports_is_nobodys_where_a_match_asks_for_them) {
+  const TrafficTable table({{{.destination = nf::Ipv4Prefix{0x0A010000, 16},
+                              .protocol = packet::kProtocolTcp,
+                              .destination_ports = PortRange{53, 53}},
+                             0},
+                            {{}, 1}});
+  const auto owner_of = [&table](Frame const& frame) {
+    const TrafficTable::Found found = table.owner_of(frame.data(), static_cast<std::uint32_t>(frame.size()));
+    return found.is_hidden ? -1 : static_cast<int>(found.owner.value());
+  };
+  const auto frame_to = [](std::uint8_t protocol, std::uint32_t destination) {
+    return make_frame(protocol, 1, destination, 1000, 53, "text");
+  };
+  const Frame to_match = frame_to(packet::kProtocolTcp, 0x0A010203);
+  EXPECT_EQ(owner_of(to_match), 0);
+  EXPECT_EQ(owner_of(with_fragment(ends_after(to_match, 3), kMoreFragments)), -1);
+  EXPECT_EQ(owner_of(ends_after(to_match, 3)), -1);
+  EXPECT_EQ(owner_of(with_fragment(to_match, 1)), -1) << "it could overwrite the header";
+  EXPECT_EQ(owner_of(with_fragment(to_match, 2)), 1);
+  EXPECT_EQ(owner_of(with_fragment(frame_to(packet::kProtocolTcp, 0x0A020203), 1)), 1) << "no match asks for its ports";
+  EXPECT_EQ(owner_of(ends_after(frame_to(packet::kProtocolUdp, 0x0A010203), 3)), 1);
 }
 
 TEST(TrafficMatch, only_tcp_and_udp_have_ports) {

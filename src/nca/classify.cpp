@@ -26,10 +26,11 @@ i32 find_rule(classify::RuleTree const& tree, std::span<const std::uint8_t> pack
   key.src = packet::load_be32(ip + 12);
   key.dst = packet::load_be32(ip + 16);
   key.protocol = ip[9];
-  if ((layers.flags & packet::kPorts) != 0) {
+  if (packet::has_whole_ports(layers.flags)) {
+    const packet::Ports ports = packet::load_ports(packet.data() + layers.l4);
     key.has_ports = 1;
-    key.sport = packet::load_be16(packet.data() + layers.l4);
-    key.dport = packet::load_be16(packet.data() + layers.l4 + 2);
+    key.sport = ports.source;
+    key.dport = ports.destination;
   } else if (const i32 refusal = classify::refusal(layers.flags, key.protocol); refusal != classify::kNoRule) {
     return refusal;
   }

@@ -73,8 +73,9 @@ Arrival arrival_of(packet::Packet const& packet) {
   arrival.source = packet::load_be32(l3 + 12);
   arrival.destination = packet::load_be32(l3 + 16);
   if (packet.is(packet::kPorts)) {
-    arrival.source_port = packet::load_be16(l4);
-    arrival.destination_port = packet::load_be16(l4 + 2);
+    const packet::Ports ports = packet::load_ports(l4);
+    arrival.source_port = ports.source;
+    arrival.destination_port = ports.destination;
   } else if (packet.is(packet::kIcmp)) {
     arrival.icmp_type = l4[0];
     arrival.icmp_code = l4[1];

@@ -12,6 +12,7 @@ constexpr std::uint16_t kEtherTypeArp = 0x0806;
 constexpr std::uint16_t kEtherTypeVlan = 0x8100;
 constexpr std::uint16_t kEtherTypeQinQ = 0x88A8;
 constexpr std::uint32_t kMaxVlanTags = 2;
+constexpr std::uint32_t kFragmentOffset = 0x1FFF;  // in units of 8 bytes; the bits above are flags
 
 /// What an IPv4 datagram carries: where it begins in the frame, how many bytes of it the datagram says it has, and how
 /// many of these the frame has.
@@ -37,7 +38,8 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
         return;
       }
       const std::uint32_t header_there = std::min(bytes, there);
-      layers.flags = static_cast<std::uint8_t>(layers.flags | kTcp | kPorts);
+      layers.flags =
+          static_cast<std::uint8_t>(layers.flags | kTcp | kPorts | (header_there < bytes ? kSplitHeader : 0));
       layers.payload = static_cast<std::uint8_t>(l4 + header_there);
       layers.payload_length = static_cast<std::uint16_t>(there - header_there);
       return;
@@ -94,7 +96,7 @@ void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_
   const std::uint32_t there = std::min(total, length - l3);
   const std::uint32_t l4 = l3 + header_bytes;
   const std::uint16_t fragment = load_be16(ip + 6);
-  const std::uint32_t offset = fragment & 0x1FFFU;
+  const std::uint32_t offset = fragment & kFragmentOffset;
   const bool fragmented = offset != 0 || (fragment & 0x2000U) != 0;
   layers.flags = static_cast<std::uint8_t>(kIpv4 | (fragmented ? kFragment : 0) | (there < total ? kTruncated : 0));
   layers.l3 = static_cast<std::uint8_t>(l3);
@@ -178,6 +180,22 @@ Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length) {
   Layers layers{};
   parse_ipv4_at(datagram, length, 0, layers);
   return layers;
+}
+
+ShownPorts ports_of_cut_header(const std::uint8_t* frame, Layers const& layers) {
+  constexpr std::uint32_t kPortsBytes = 4;
+  const std::uint8_t* ip = frame + layers.l3;
+  if ((layers.flags & kIpv4) == 0 || (ip[9] != kProtocolTcp && ip[9] != kProtocolUdp)) {
+    return {ShownPorts::State::kNone, {}};
+  }
+  if ((load_be16(ip + 6) & kFragmentOffset) != 0) {
+    const bool overwrites = (layers.flags & kSplitHeader) != 0;
+    return {overwrites ? ShownPorts::State::kHidden : ShownPorts::State::kNone, {}};
+  }
+  if (layers.l3 + layers.l3_length < layers.l4 + kPortsBytes) {
+    return {ShownPorts::State::kHidden, {}};
+  }
+  return {ShownPorts::State::kShown, load_ports(frame + layers.l4)};
 }
 
 std::uint64_t checksum_add(const std::uint8_t* bytes, std::size_t length, std::uint64_t start) {

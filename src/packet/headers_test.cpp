@@ -66,7 +66,9 @@ Layers parse_exact(Bytes const& frame) {
   // an allocation of exactly this size lets the address sanitizer see any byte read past it
   const auto copy = std::make_unique<std::uint8_t[]>(frame.size());
   std::copy(frame.begin(), frame.end(), copy.get());
-  return parse(copy.get(), static_cast<std::uint32_t>(frame.size()));
+  const Layers layers = parse(copy.get(), static_cast<std::uint32_t>(frame.size()));
+  shown_ports(copy.get(), layers);
+  return layers;
 }
 
 TEST(Parse, finds_udp_behind_options_and_two_vlan_tags) {
@@ -184,11 +186,13 @@ TEST(Parse, headers_of_a_truncated_frame_count_where_they_are_there) {
   const Bytes frame = ipv4_frame(kProtocolTcp, tcp(8, 40));
   const Layers payload_cut = parse_exact(cut_to(frame, 34 + 32 + 5));
   EXPECT_EQ(payload_cut.flags, ipv4 | kTcp | kPorts);
+  EXPECT_EQ(parse_exact(cut_to(frame, 34 + 32)).flags, ipv4 | kTcp | kPorts) << "nothing of the header is missing";
+  EXPECT_EQ(parse_exact(cut_to(frame, 34 + 31)).flags, ipv4 | kTcp | kPorts | kSplitHeader);
   EXPECT_EQ(payload_cut.payload, 34 + 32);
   EXPECT_EQ(payload_cut.payload_length, 5);
   EXPECT_EQ(payload_cut.l3_length, 20 + 32 + 5);
   const Layers options_cut = parse_exact(cut_to(frame, 34 + 25));
-  EXPECT_EQ(options_cut.flags, ipv4 | kTcp | kPorts);
+  EXPECT_EQ(options_cut.flags, ipv4 | kTcp | kPorts | kSplitHeader) << "its first 20 bytes alone";
   EXPECT_EQ(options_cut.payload, 34 + 25);
   EXPECT_EQ(options_cut.payload_length, 0);
   EXPECT_EQ(parse_exact(cut_to(frame, 34 + 19)).flags, ipv4);

@@ -67,6 +67,7 @@ void collect(SteerStage const& steering, std::span<const std::string> nfs, Snaps
   const Label from{"from", steering.from()};
   counts.add(counts::kSteerDrops, {from, {"reason", "dropped_by_row"}}, steering.dropped());
   counts.add(counts::kSteerDrops, {from, {"reason", "unmatched"}}, steering.unmatched());
+  counts.add(counts::kSteerDrops, {from, {"reason", "malformed"}}, steering.malformed());
   const auto targets = steering.table().targets();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Label to{"to", targets[i] == chain::kTx ? std::string(chain::kTxWord) : nfs[targets[i]]};

@@ -40,8 +40,9 @@ Endpoints endpoints_of(packet::Packet const& packet) {
   }
   const std::uint8_t* l4 = packet.l4();
   if (packet.is(packet::kPorts)) {
-    endpoints.a |= packet::load_be16(l4);
-    endpoints.b |= packet::load_be16(l4 + 2);
+    const packet::Ports ports = packet::load_ports(l4);
+    endpoints.a |= ports.source;
+    endpoints.b |= ports.destination;
     endpoints.protocol = packet.l3()[9];
   } else if (packet.is(packet::kIcmp)) {
     if (packet::is_icmp_error(l4[0])) {

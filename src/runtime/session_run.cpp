@@ -324,7 +324,7 @@ RunProgress Session::progress() const {
     }
   });
   for (auto const& [shard, steering] : steerings_) {
-    progress.dropped += steering->dropped() + steering->unmatched();
+    progress.dropped += steering->dropped() + steering->unmatched() + steering->malformed();
   }
   progress.part_done = part_done();
   for (RxStage const* rx : rx_) {

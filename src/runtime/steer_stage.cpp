@@ -130,8 +130,21 @@ std::size_t SteerStage::decide(packet::Batch const& packets) {
     ways_[i] = static_cast<std::uint8_t>(way);
     is_one_way = is_one_way && way == ways_[0];
   }
-  const bool is_dropped = ways_[0] == chain::SteerTable::kDropped || ways_[0] == chain::SteerTable::kUnmatched;
-  return is_one_way && !is_dropped ? ways_[0] : out_.size();
+  return is_one_way && drops_of(ways_[0]) == nullptr ? ways_[0] : out_.size();
+}
+
+/// The count of packets that a decision drops; null where it sends them on.
+Counter* SteerStage::drops_of(std::uint8_t decision) {
+  switch (decision) {
+    case chain::SteerTable::kDropped:
+      return &dropped_;
+    case chain::SteerTable::kUnmatched:
+      return &unmatched_;
+    case chain::SteerTable::kMalformed:
+      return &malformed_;
+    default:
+      return nullptr;
+  }
 }
 
 memory::Unit& SteerStage::part(std::size_t number, memory::Unit const& unit) {
@@ -162,8 +175,8 @@ void SteerStage::divide(memory::Unit* unit) {
       copies.slots()[copies.count++] = slot;
     }
     std::size_t way = ways_[i];
-    if (way == chain::SteerTable::kDropped || way == chain::SteerTable::kUnmatched) {
-      ++(way == chain::SteerTable::kDropped ? dropped_ : unmatched_);
+    if (Counter* const drops = drops_of(ways_[i])) {
+      ++*drops;
       packet.set_verdict(packet::Verdict::kDrop);
       way = ended_;
     }

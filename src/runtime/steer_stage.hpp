@@ -38,12 +38,14 @@ class SteerStage final : public HostStage {
   std::uint64_t mirrored_to(std::size_t target) const { return mirrored_[target]; }
   std::uint64_t dropped() const { return dropped_; }      ///< by a row
   std::uint64_t unmatched() const { return unmatched_; }  ///< dropped, as no row took them
+  std::uint64_t malformed() const { return malformed_; }  ///< dropped, as a row asks for ports that they hide
 
  private:
   bool is_ready();
   void steer(memory::Unit* unit);
   std::size_t decide(packet::Batch const& packets);
   void divide(memory::Unit* unit);
+  Counter* drops_of(std::uint8_t decision);
   memory::Unit& part(std::size_t number, memory::Unit const& unit);
   void divide_lines(memory::Unit const& unit);
   void close();
@@ -71,6 +73,7 @@ class SteerStage final : public HostStage {
   std::vector<Counter> mirrored_;
   Counter dropped_;
   Counter unmatched_;
+  Counter malformed_;
 };
 
 }  // namespace catena::runtime

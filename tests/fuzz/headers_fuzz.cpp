@@ -15,7 +15,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                        layers.payload + layers.payload_length <= layers.l3 + layers.l3_length);
   const bool no_flag_without_ipv4 = ipv4 || (layers.flags & ~packet::kLinkLocal) == 0;
   const bool ports_inside = (layers.flags & packet::kPorts) == 0 || layers.l4 + 8U <= length;
-  if (!promises_kept || !no_flag_without_ipv4 || !ports_inside) {
+  const packet::ShownPorts ports = packet::shown_ports(data, layers);
+  const bool shown_inside = ports.state != packet::ShownPorts::State::kShown || layers.l4 + 4U <= length;
+  const bool whole_is_shown =
+      !packet::has_whole_ports(layers.flags) || ports.state == packet::ShownPorts::State::kShown;
+  if (!promises_kept || !no_flag_without_ipv4 || !ports_inside || !shown_inside || !whole_is_shown) {
     __builtin_trap();
   }
   return 0;

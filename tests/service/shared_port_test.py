@@ -13,7 +13,7 @@ import subprocess
 import threading
 import unittest
 
-from scapy.all import IP, UDP, Dot1Q, Ether, rdpcap
+from scapy.all import IP, TCP, UDP, Dot1Q, Ether, rdpcap
 
 from harness import ServiceTest, wait_for
 
@@ -112,6 +112,23 @@ class SharedPort(ServiceTest):
         self.assertEqual(self.service.ask("DELETE", "/v1/chains/acme")[0], 200)
         self.assertEqual(self.service.ask("GET", "/v1/ports")[1], {"ports": []})
         self.assertIn(f"interface {INSIDE}: 4 of 7 frames met no chain's `match`", self.service.log())
+
+    def test_headers_that_fragments_split_do_not_get_round_a_match_with_ports(self):
+        self.applied(self.service, self.member("ssh", "{protocol: tcp, dport: 22}"))
+        self.applied(self.service, self.member("rest"))
+        head = Ether(dst="02:00:00:00:00:01", src="02:00:00:00:00:02")
+        segment = bytes(TCP(sport=7, dport=22, flags="S")) + b"text"
+
+        def part(data, flags=0, offset=0):
+            return bytes(head / IP(dst="10.1.2.3", id=1, flags=flags, frag=offset, proto=6) / data)
+
+        split = [part(segment[:size], "MF") for size in (4, 8, 16, 19)]
+        hidden = [part(segment[:3], "MF"), part(segment, "MF", 1), part(segment, 0, 1)]
+        self.send(split + hidden + [part(segment[16:], 0, 2)])
+        wait_for(lambda: self.port()["frames"] == 8)
+        self.assertEqual(self.port()["drops"]["malformed"], len(hidden))
+        for name, count in (("ssh", len(split)), ("rest", 1)):
+            wait_for(lambda name=name, count=count: self.received(name) == count)
 
     def test_chains_send_through_the_port_that_they_share(self):
         both = f"{{dev: {INSIDE}, shared: true}}"

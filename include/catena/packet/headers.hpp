@@ -15,11 +15,6 @@ inline constexpr std::uint32_t kTcpMinBytes = 20;
 inline constexpr std::uint32_t kUdpBytes = 8;
 inline constexpr std::uint32_t kIcmpBytes = 8;
 
-inline constexpr std::uint8_t kProtocolIcmp = 1;
-inline constexpr std::uint8_t kProtocolTcp = 6;
-inline constexpr std::uint8_t kProtocolUdp = 17;
-inline constexpr std::uint8_t kProtocolEsp = 50;
-
 /// Big-endian loads and stores at any alignment.
 inline std::uint16_t load_be16(const std::uint8_t* at) { return static_cast<std::uint16_t>((at[0] << 8) | at[1]); }
 inline std::uint32_t load_be32(const std::uint8_t* at) {
@@ -40,10 +35,37 @@ inline void store_be32(std::uint8_t* at, std::uint32_t value) {
 /// `length`: bytes of the frame, any value. Never reads past it. A frame whose IPv4 header is not whole, or says a
 /// total length below its own, is not IPv4; a TCP, UDP or ICMP header that does not fit has no flag of its own and its
 /// bytes count as payload. Where the total length goes beyond the frame (kTruncated), headers must be there to count,
-/// and lengths of payload and datagram are of what is there.
+/// but for the options of TCP (kSplitHeader), and lengths of payload and datagram are of what is there.
 Layers parse(const std::uint8_t* frame, std::uint32_t length);
 /// The same of an IPv4 datagram without a frame around it: offsets are from its first byte.
 Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length);
+
+struct Ports {
+  std::uint16_t source;
+  std::uint16_t destination;
+};
+/// Those of the TCP or UDP header at `l4`, of which four bytes are there.
+inline Ports load_ports(const std::uint8_t* l4) { return {load_be16(l4), load_be16(l4 + 2)}; }
+
+/// What a rule over ports alone can know of a packet, whose header need not be whole for that.
+struct ShownPorts {
+  enum class State : std::uint8_t {
+    kNone,    ///< it has none, and cannot change those of its datagram: as PortsHeader::kNone
+    kShown,   ///< the first four bytes of the TCP or UDP header are there
+    kHidden,  ///< they are not, or it is a TCP fragment that begins at byte 8, inside the header
+  };
+  State state;
+  Ports ports;  ///< where kShown
+};
+/// The same of a packet without kPorts.
+ShownPorts ports_of_cut_header(const std::uint8_t* frame, Layers const& layers);
+/// `layers`: what parse() says of the frame.
+inline ShownPorts shown_ports(const std::uint8_t* frame, Layers const& layers) {
+  if ((layers.flags & kPorts) != 0) {
+    return {ShownPorts::State::kShown, load_ports(frame + layers.l4)};
+  }
+  return ports_of_cut_header(frame, layers);
+}
 
 /// RFC 1071 sum of `length` bytes, not folded and not complemented; `start` continues another sum. An odd last byte
 /// is padded with zero.

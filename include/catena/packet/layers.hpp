@@ -6,18 +6,24 @@
 /// Where the headers of a frame are: the result of parsing it once. The same struct on the host and on devices.
 namespace catena::packet {
 
+inline constexpr u8 kProtocolIcmp = 1;
+inline constexpr u8 kProtocolTcp = 6;
+inline constexpr u8 kProtocolUdp = 17;
+inline constexpr u8 kProtocolEsp = 50;
+
 /// Bits of Layers::flags. The bit of a header is set only where the header lies inside the frame and is consistent, so
-/// an NF that sees it may read the header without another length check. A frame without kIpv4 has kLinkLocal or no bit
-/// at all.
+/// an NF that sees it may read the header without another length check; the options of a TCP header alone may be cut
+/// off, see kSplitHeader. A frame without kIpv4 has kLinkLocal or no bit at all.
 enum LayerFlag : u8 {
   kIpv4 = 1,       ///< RFC 791 header, options too: version 4, IHL >= 5, total length not below the header's
-  kTcp = 2,        ///< TCP header complete, options too; of a truncated frame its first 20 bytes
+  kTcp = 2,        ///< TCP header complete, options too; with kTruncated and kSplitHeader its first 20 bytes
   kUdp = 4,        ///< UDP header complete, its length field within the IP payload
   kIcmp = 8,       ///< ICMP: the first 8 bytes are there
   kPorts = 16,     ///< kTcp or kUdp: source and destination port can be read
   kFragment = 32,  ///< part of a fragmented datagram; only the first part can have kTcp, kUdp, kIcmp
   /// With kIpv4: a fragment that hides a transport header or could overwrite one. It is the first of a TCP, UDP or ICMP
-  /// datagram and the header in it is not whole (RFC 1858 section 3), or of TCP and begins at byte 8 (RFC 3128).
+  /// datagram and the header in it is not whole (RFC 1858 section 3), or of TCP and begins at byte 8 (RFC 3128). And
+  /// any frame with kTcp that ends inside the options.
   kSplitHeader = 64,
   /// Without kIpv4, the same bit: a control frame that no bridge or router forwards; see is_link_local().
   kLinkLocal = 64,
@@ -39,5 +45,29 @@ struct Layers {
   u16 l3_length;       ///< bytes of the IPv4 datagram: its total length; with kTruncated, those that the frame has
 };
 static_assert(sizeof(Layers) == 8);
+
+/// How much a datagram, or a fragment of one, has of the header that holds its ports.
+enum class PortsHeader : u8 {
+  kNone,   ///< nothing: another protocol than TCP and UDP, or a fragment after the first
+  kWhole,  ///< all of it
+  kSplit,  ///< a part: it is a fragment with kSplitHeader, of ICMP too
+  kCut,    ///< a part, and it is no fragment: cut off, or a length of the header is a lie
+};
+
+/// Whether a packet with these LayerFlags has kWhole.
+constexpr bool has_whole_ports(u32 flags) { return (flags & (kPorts | kSplitHeader)) == kPorts; }
+
+/// `flags`: LayerFlags, with kIpv4. `protocol`: that of the IPv4 header.
+constexpr PortsHeader ports_header(u32 flags, u32 protocol) {
+  if (has_whole_ports(flags)) {
+    return PortsHeader::kWhole;
+  }
+  const bool is_fragment = (flags & kFragment) != 0;
+  if ((flags & kSplitHeader) != 0) {
+    return is_fragment ? PortsHeader::kSplit : PortsHeader::kCut;
+  }
+  const bool has_ports = protocol == kProtocolTcp || protocol == kProtocolUdp;
+  return has_ports && !is_fragment ? PortsHeader::kCut : PortsHeader::kNone;
+}
 
 }  // namespace catena::packet

@@ -55,7 +55,7 @@ CATENA_KERNEL(classify) {
   key.dport = packet.get<packet::kL4Dport>();
   key.protocol = packet.get<packet::kIpv4Protocol>();
   const u32 flags = packet.layers().flags;
-  key.has_ports = (flags & packet::kPorts) != 0 ? 1 : 0;
+  key.has_ports = packet::has_whole_ports(flags) ? 1 : 0;
   if (key.has_ports == 0) {
     const i32 refusal = classify::refusal(flags, key.protocol);
     if (refusal != classify::kNoRule) {

@@ -10,8 +10,8 @@ namespace catena::classify {
 
 /// `rule` of a packet that no rule matches.
 inline constexpr i32 kNoRule = -1;
-/// `rule` of packets that no rule may decide, because a rule with ports could not tell whether it matches: fragments
-/// that hide or overwrite a transport header (packet::kSplitHeader), and other TCP and UDP whose header cannot be read.
+/// `rule` of packets that no rule may decide, because a rule with ports could not tell whether it matches:
+/// packet::PortsHeader::kSplit, and kCut.
 inline constexpr i32 kSplitFragment = -2;
 inline constexpr i32 kUnreadable = -3;
 
@@ -32,17 +32,14 @@ struct Key {
 };
 static_assert(sizeof(Key) == 16);
 
-/// For a packet without packet::kPorts: kSplitFragment, kUnreadable, or kNoRule where rules may decide it. That is any
-/// protocol but TCP and UDP, and later fragments: the ports of a datagram are in its first fragment, which is decided
-/// by them, and no other fragment that passes can change them.
+/// kSplitFragment, kUnreadable, or kNoRule where rules may decide the packet. That is also any protocol but TCP and
+/// UDP, and later fragments: the ports of a datagram are in its first fragment, which is decided by them, and no other
+/// fragment that passes can change them. `flags`: packet::LayerFlags.
 constexpr i32 refusal(u32 flags, u32 protocol) {
-  if ((flags & packet::kSplitHeader) != 0) {
-    return kSplitFragment;
-  }
-  constexpr u32 kTcpProtocol = 6;
-  constexpr u32 kUdpProtocol = 17;
-  const bool has_ports = protocol == kTcpProtocol || protocol == kUdpProtocol;
-  return has_ports && (flags & packet::kFragment) == 0 ? kUnreadable : kNoRule;
+  const packet::PortsHeader header = packet::ports_header(flags, protocol);
+  return header == packet::PortsHeader::kSplit ? kSplitFragment
+         : header == packet::PortsHeader::kCut ? kUnreadable
+                                               : kNoRule;
 }
 
 /// A trie entry with this bit set is the number of a node, else of a row.
