@@ -16,7 +16,7 @@ constexpr std::uint8_t kTtl = 64;
 constexpr std::uint8_t kInternetworkControl = 0xC0;
 constexpr std::uint8_t kTosBits = 0x1E;
 constexpr std::uint16_t kDontFragmentFlag = 0x4000;
-constexpr std::uint16_t kFragmentOffset = 0x1FFF;
+constexpr std::uint16_t kOffsetBits = 0x1FFF;
 
 bool is_icmp_error(std::uint8_t type) {
   // destination unreachable, source quench, redirect, time exceeded, parameter problem (RFC 792); datagram conversion
@@ -37,7 +37,7 @@ bool may_report(Packet const& packet) {
     return false;
   }
   const std::uint8_t* ip = packet.l3();
-  if ((load_be16(ip + 6) & kFragmentOffset) != 0 || ((packet.frame()[0] | packet.frame()[kMacBytes]) & 1U) != 0) {
+  if ((load_be16(ip + 6) & kOffsetBits) != 0 || ((packet.frame()[0] | packet.frame()[kMacBytes]) & 1U) != 0) {
     return false;
   }
   constexpr std::uint32_t kFirstMulticast = 0xE0000000;
