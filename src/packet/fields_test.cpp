@@ -22,6 +22,11 @@ TEST(FieldTable, names_every_bit_once) {
   EXPECT_EQ(*ids.rbegin(), kFieldCount - 1);
 }
 
+TEST(PacketFields, a_number_that_is_no_field_has_no_bytes) {
+  static_assert(field_size(kFieldCount) == 0 && field_size(63) == 0 && field_size(~0U) == 0);
+  EXPECT_EQ(column_prefix(kAllFields, kFieldCount), kNoColumn);
+}
+
 TEST(ColumnLayout, columns_do_not_overlap_and_are_aligned) {
   for (const FieldSet set : {fields(kIpv4Dst, kIpv4Ttl, kIpv4Checksum), kFrameFields | kMetaFields,
                              fields(kEthDst, kEthSrc, kMetaLayers, kL4Sport)}) {

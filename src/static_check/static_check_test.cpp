@@ -61,6 +61,45 @@ TEST(StaticCheck, what_kernels_are_written_with_passes) {
   expect_passes({.body = "[[maybe_unused]] const u32 unused = 1;"});
 }
 
+TEST(StaticCheck, what_is_read_alone_stays_what_it_was_made_of) {
+  expect_passes(
+      {.body = "const u32 at = value % 4; const u32 other = at ^ 1U; counts.words[other] = counts.words[at];"});
+  expect_passes({.body =
+                     "const u32 at = value % 4; const auto read = [at](u32 x) { return x + at; }; counts.words[at] = "
+                     "read(1);"});
+  expect_passes({.body =
+                     "const u32 a = value % 4; const u32 b = 3; const u32 at = value > 7 ? a : b; counts.words[at] = "
+                     "counts.words[a];"});
+  expect_passes({.body = "constexpr u32 kEnd = 4; const auto each = [&] { for (u32 i = 0; i < kEnd; ++i) { "
+                         "counts.words[i] = value; } }; each();"});
+  expect_passes({.body = "const u32 shift = value % 32; counts.words[(value >> shift) % 4] = value >> 31;"});
+  expect_passes({.body = "counts.words[static_cast<u32>(value > 7)  & 3U] = u32(value) + (u32)7U;"});
+}
+
+TEST(StaticCheck, members_are_made_of_those_above_them) {
+  expect_passes(
+      {.vendor = "struct Pair { u32 a; u32 b = a + 1; u32 c = twice(b); static u32 twice(u32 x) { return 2 * x; } };",
+       .body = "value = Pair{value}.c;"});
+  expect_passes({.vendor = "struct Pair { u32 a; u32 b; explicit Pair(u32 x) : a(x), b([this] { return a; }()) {} };",
+                 .body = "value = Pair(value).b;"});
+}
+
+TEST(StaticCheck, functions_with_a_result_end_in_many_ways) {
+  constexpr const char* kKind = "enum class Kind : u32 { kOne, kTwo };";
+  expect_passes({.vendor = kKind,
+                 .body =
+                     "switch (static_cast<Kind>(value)) { case Kind::kOne: value = 1; break; case Kind::kTwo: break; "
+                     "}"});
+  for (const char* body : {"switch (kind) { case Kind::kOne: return 1; default: return 2; }",
+                           "switch (kind) { case Kind::kOne: break; default: return 2; } return 1;",
+                           "if (kind == Kind::kOne) { return 1; } else { return 2; }",
+                           "for (u32 i = 0;; ++i) { if (i == 9) { return i; } }", "while (true) { return 1; }",
+                           "if constexpr (sizeof(u32) == 4) { return 1; } else { return 2; }", "{ return 1; }"}) {
+    expect_passes(
+        {.vendor = concat(kKind, "inline u32 of(Kind kind) { ", body, " }"), .body = "value = of(Kind::kTwo);"});
+  }
+}
+
 TEST(StaticCheck, loops_without_a_known_bound_and_divisors_that_may_be_zero_are_named_and_not_refused) {
   const Report loop = testing::check(testing::kernel_with({.body = "while (value > 7) { value = table[value]; }"}));
   EXPECT_TRUE(loop.ok()) << testing::text_of(loop.refused);

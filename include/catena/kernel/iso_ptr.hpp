@@ -50,10 +50,14 @@ struct FaultSink {
   }
 };
 
+/// Words that fetch() and put() take at once.
+inline constexpr u32 kMaxWords = 256;
+
 /// Words of a packet that are on their way from memory: all are asked for before any is waited for, and none is before
 /// it is used. A kernel that reads word by word waits for memory once a word.
 template <u32 Words>
 struct Fetched {
+  static_assert(Words != 0 && Words <= kMaxWords, "1 to 256 words are fetched at once");
   u32 raw[Words + 1];  ///< as memory has them, from the word on in which the first byte is
   u32 shift;           ///< bits before that byte
   u32 words;           ///< asked for
@@ -149,6 +153,7 @@ class IsoPtr {
   template <u32 Words>
   void put(u64 i, u32 const (&words)[Words]) const {
     static_assert(sizeof(T) == 1, "words are put into bytes");
+    static_assert(Words <= kMaxWords, "at most 256 words are put at once");
     if (!holds<4 * Words>(i)) {
       return;
     }

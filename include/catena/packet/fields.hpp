@@ -76,14 +76,14 @@ inline constexpr FieldSet kFrameFields = kAllFields & ~kMetaFields;
 constexpr bool contains(FieldSet set, Field field) { return ((set >> field) & 1U) != 0; }
 constexpr bool has_frame(FieldSet set) { return (set & kFrameFields) == kFrameFields; }
 
-/// Bytes of a fixed-size field, 0 for one of variable length.
+/// Bytes of a fixed-size field, 0 for one of variable length and for a number that is no field's.
 constexpr u32 field_size(u32 field) {
   constexpr u8 kSizes[kFieldCount] = {
 #define CATENA_FIELD_SIZE(id, name, constant, bytes, help) bytes,
       CATENA_PACKET_FIELDS(CATENA_FIELD_SIZE)
 #undef CATENA_FIELD_SIZE
   };
-  return kSizes[field];
+  return field < kFieldCount ? kSizes[field] : 0;
 }
 
 /// The plan's layout of one direction: where each fixed-size field of `set` stands as a column. The value is the

@@ -8,8 +8,9 @@
 namespace catena::checker {
 namespace {
 
-constexpr std::uint64_t kMostLocalBytes = 4096;
 constexpr unsigned kMostAlignment = 16;
+constexpr std::string_view kAllowedAttributes =
+    "': a kernel may have alignas, [[maybe_unused]], [[nodiscard]] and [[fallthrough]]";
 
 /// A namespace of the framework. `catena` itself is shared with the NFs of the tree.
 bool is_framework(clang::NamespaceDecl const* space, Places const& places) {
@@ -94,6 +95,11 @@ void Visitor::check_declaration(clang::Decl const* declaration) {
     check_variable(variable);
   } else if (auto const* field = llvm::dyn_cast<clang::FieldDecl>(declaration); field != nullptr) {
     check_type(at, field->getType(), false);
+    if (field->isMutable()) {
+      refuse(at, "mutable",
+             "it changes in constant objects, too, and all work-items share those; leave `mutable` out, and make the "
+             "object a variable");
+    }
     if (field->isBitField()) {
       refuse(at, "bit-field", "compilers differ in where bits are; use masks and shifts");
     } else if (types_.is_context(field->getType())) {
@@ -158,9 +164,24 @@ void Visitor::check_attributes(clang::Decl const* declaration) {
     } else if (aligned == nullptr &&
                !llvm::isa<clang::UnusedAttr, clang::WarnUnusedResultAttr, clang::FinalAttr>(attribute)) {
       refuse(attribute->getLocation(), "attribute",
-             std::string("'") + attribute->getSpelling() +
-                 "': a kernel may have alignas, [[maybe_unused]], [[nodiscard]] and [[fallthrough]]");
+             std::string("'") + attribute->getSpelling() + std::string(kAllowedAttributes));
     }
+  }
+}
+
+/// Attributes that belong to a type, as that of a function.
+void Visitor::check_type_attributes(clang::TypeLoc type) {
+  while (!type.isNull()) {
+    auto const attributed = type.getAs<clang::AttributedTypeLoc>();
+    if (attributed.isNull()) {
+      return;
+    }
+    clang::Attr const* attribute = attributed.getAttr();
+    if (attribute != nullptr && places_.typed_by_author(attribute->getLocation())) {
+      refuse(attribute->getLocation(), "attribute",
+             std::string("'") + attribute->getSpelling() + std::string(kAllowedAttributes));
+    }
+    type = attributed.getModifiedLoc();
   }
 }
 
@@ -184,7 +205,9 @@ void Visitor::check_variable(clang::VarDecl const* variable) {
   }
   if (!variable->getType()->isReferenceType()) {
     scopes_.back().has_context = scopes_.back().has_context || types_.is_context(variable->getType());
-    count_storage(variable);
+    if (!variable->hasGlobalStorage() && !variable->isInvalidDecl()) {
+      count_storage(at, variable->getType());
+    }
   }
   if (variable->isLocalVarDecl() && !variable->isCXXForRangeDecl()) {
     check_initializer(variable);
@@ -214,19 +237,19 @@ void Visitor::check_initializer(clang::VarDecl const* variable) {
   }
 }
 
-void Visitor::count_storage(clang::VarDecl const* variable) {
-  if (variable->hasGlobalStorage() || variable->getType()->isIncompleteType() || variable->isInvalidDecl()) {
+void Visitor::count_storage(clang::SourceLocation at, clang::QualType type) {
+  if (scopes_.empty() || type->isIncompleteType()) {
     return;
   }
-  const std::uint64_t bytes =
-      static_cast<std::uint64_t>(context_.getTypeSizeInChars(variable->getType()).getQuantity());
+  constexpr std::uint64_t kMost = Types::kMaxLocalBytes;
+  const std::uint64_t bytes = types_.size_of(type);
   std::uint64_t& sum = scopes_.back().storage;
-  if (sum <= kMostLocalBytes && (bytes > kMostLocalBytes || sum + bytes > kMostLocalBytes)) {
-    refuse(variable->getLocation(), "local-storage",
-           "the variables of this function take more than 4096 bytes, which every work-item would have; use "
-           "Context::local() or PacketView::spill()");
+  if (sum <= kMost && (bytes > kMost || sum + bytes > kMost)) {
+    refuse(at, "local-storage",
+           "the variables and temporary objects of this function take more than 4096 bytes, which every work-item "
+           "would have; use Context::local() or PacketView::spill()");
   }
-  sum = bytes > kMostLocalBytes ? kMostLocalBytes + 1 : sum + bytes;
+  sum = bytes > kMost ? kMost + 1 : sum + bytes;
 }
 
 void Visitor::check_record(clang::CXXRecordDecl const* record) {
@@ -241,6 +264,9 @@ void Visitor::check_record(clang::CXXRecordDecl const* record) {
 void Visitor::check_function(clang::FunctionDecl const* function) {
   const clang::SourceLocation at = function->getLocation();
   check_type(at, function->getReturnType(), false);
+  if (function->isNoReturn()) {
+    refuse(at, "attribute", "a compiler ends what follows a call of it; write a function that returns");
+  }
   if (function->isVariadic()) {
     refuse(at, "variadic", "arguments of any type are read as pointers; use a template");
   }
@@ -265,6 +291,30 @@ void Visitor::check_operator(clang::FunctionDecl const* function) {
            "it looks like a pointer or like nothing; write a function with a name");
   } else if (function->getLiteralIdentifier() != nullptr) {
     refuse(function->getLocation(), "literal-operator", "a literal that calls; write a constexpr function");
+  }
+}
+
+/// A member is made of members that have their value already. What else its own object offers, as its functions, reads
+/// those that have none. No `field`: another constructor makes them all.
+void Visitor::check_order(clang::FieldDecl const* field, clang::Stmt const* value) {
+  if (value == nullptr) {
+    return;
+  }
+  auto const* member = llvm::dyn_cast<clang::MemberExpr>(value);
+  if (member != nullptr && llvm::isa<clang::CXXThisExpr>(member->getBase()->IgnoreParenImpCasts())) {
+    auto const* named = llvm::dyn_cast<clang::FieldDecl>(member->getMemberDecl());
+    auto const* method = llvm::dyn_cast<clang::CXXMethodDecl>(member->getMemberDecl());
+    if ((named != nullptr && (field == nullptr || named->getFieldIndex() >= field->getFieldIndex())) ||
+        (method != nullptr && !method->isStatic())) {
+      refuse(member->getMemberLoc(), "uninitialized",
+             (field == nullptr ? "the object" : "'" + field->getNameAsString() + "'") +
+                 " gets its value here, before members that come later have theirs; make it of parameters, of members "
+                 "above it and of functions outside the class");
+    }
+    return;
+  }
+  for (clang::Stmt const* part : value->children()) {
+    check_order(field, part);
   }
 }
 

@@ -50,6 +50,7 @@ void Visitor::check_expression(clang::Expr const* expression) {
   } else if (llvm::isa<clang::CXXThisExpr>(expression) && !harmless_.contains(expression)) {
     refuse(expression->getBeginLoc(), "this", "`this` is a pointer; name the member alone");
   }
+  check_temporary(expression);
   const clang::QualType type = expression->getType();
   if (!type.isNull() && !harmless_.contains(expression) && !type->isPlaceholderType() &&
       !llvm::isa<clang::CXXThisExpr>(expression)) {
@@ -60,6 +61,8 @@ void Visitor::check_expression(clang::Expr const* expression) {
 void Visitor::check_cast(clang::CastExpr const* cast) {
   const clang::CastKind kind = cast->getCastKind();
   const bool is_implicit = llvm::isa<clang::ImplicitCastExpr>(cast);
+  const bool names_again =
+      !is_implicit && !cast->isTypeDependent() && (cast->isGLValue() || cast->getType()->isAnyPointerType());
   if (kind == clang::CK_ArrayToPointerDecay && !harmless_.contains(cast)) {
     if (!llvm::isa<clang::StringLiteral, clang::PredefinedExpr>(cast->getSubExpr()->IgnoreParens())) {
       refuse(cast->getExprLoc(), "array-decay",
@@ -77,6 +80,24 @@ void Visitor::check_cast(clang::CastExpr const* cast) {
            "a cast from '" + shown(cast->getSubExpr()->getType().getAsString()) + "' to '" +
                shown(cast->getType().getAsString()) + "' changes what memory means; convert numbers with static_cast");
     harmless_.insert(cast);  // said already
+  } else if (names_again) {
+    refuse(
+        cast->getBeginLoc(), "cast",
+        "a cast to a reference or pointer names a variable once more, without its `const` or as something else; name "
+        "the variable itself, or cast to a value");
+    harmless_.insert(cast);  // said already
+  }
+}
+
+/// Objects without a name take as much of the stack as those with one.
+void Visitor::check_temporary(clang::Expr const* expression) {
+  const clang::QualType type = expression->getType();
+  if (type.isNull() || type->isDependentType()) {
+    return;
+  }
+  if (llvm::isa<clang::MaterializeTemporaryExpr>(expression) ||
+      (llvm::isa<clang::CallExpr>(expression) && expression->isPRValue() && type->isRecordType())) {
+    count_storage(expression->getExprLoc(), type);
   }
 }
 
@@ -129,6 +150,18 @@ bool Visitor::has_known_index(clang::Expr const* index, std::uint64_t size) cons
   return range.has_value() && range->low >= 0 && range->high < static_cast<__int128>(size);
 }
 
+void Visitor::check_index(clang::Expr const* index, std::uint64_t size, std::string const& instead) {
+  if (has_known_index(index, size)) {
+    return;
+  }
+  std::string message = "nothing shows that this index is below " + std::to_string(size) + "; " + instead;
+  if (clang::VarDecl const* bound = ranges_.bound_in(index); bound != nullptr) {
+    message += ". What '" + bound->getNameAsString() +
+               "' was made of says nothing, because a reference or a lambda has it, too: pass and capture it by value";
+  }
+  refuse(index->getBeginLoc(), "index", std::move(message));
+}
+
 void Visitor::check_subscript(clang::ArraySubscriptExpr const* subscript) {
   clang::Expr const* base = subscript->getBase();
   if (base->isTypeDependent() || subscript->getIdx()->isTypeDependent() || subscript->getIdx()->isValueDependent()) {
@@ -140,19 +173,15 @@ void Visitor::check_subscript(clang::ArraySubscriptExpr const* subscript) {
                                               ? context_.getAsConstantArrayType(decay->getSubExpr()->getType())
                                               : nullptr;
   if (array == nullptr) {
-    if (!base->getType()->isVectorType() && !base->getType()->isArrayType()) {
-      refuse(subscript->getExprLoc(), "dereference", "nothing checks this pointer; use an IsoPtr, which checks p[i]");
-    }
+    refuse(subscript->getExprLoc(), "dereference", "nothing checks this pointer; use an IsoPtr, which checks p[i]");
     return;
   }
   harmless_.insert(decay);
   harmless_.insert(base);
-  if (!has_known_index(subscript->getIdx(), array->getSize().getZExtValue())) {
-    refuse(subscript->getIdx()->getBeginLoc(), "index",
-           "nothing shows that this index is below " + std::to_string(array->getSize().getZExtValue()) +
-               "; count it in a loop with a constant bound, or write i % " +
-               std::to_string(array->getSize().getZExtValue()) + ", or use an IsoPtr, which checks");
-  }
+  const std::uint64_t size = array->getSize().getZExtValue();
+  check_index(subscript->getIdx(), size,
+              "count it in a loop with a constant bound, or write i % " + std::to_string(size) +
+                  ", or use an IsoPtr, which checks");
 }
 
 }  // namespace catena::checker

@@ -14,7 +14,7 @@
 namespace catena::checker {
 namespace {
 
-constexpr auto kAllowed = std::to_array<std::string_view>(
+constexpr auto kAllowedMacros = std::to_array<std::string_view>(
     {"CATENA_KERNEL", "CATENA_UNROLL", "CATENA_SHARED", "CATENA_READS", "CATENA_WRITES", "CATENA_IN_COLUMNS",
      "CATENA_OUT_COLUMNS", "CATENA_FRAMES", "CATENA_HEADROOM", "CATENA_TAILROOM", "CATENA_LANES", "CATENA_AUX_BYTES",
      "CATENA_RESULT_BYTES", "CATENA_SPILL_FACTOR", "CATENA_ANY_GROUPS",
@@ -31,7 +31,7 @@ class MacroCheck : public clang::PPCallbacks {
       return;
     }
     const std::string name = token.getIdentifierInfo()->getName().str();
-    if (std::ranges::find(kAllowed, name) == kAllowed.end()) {
+    if (!is_one_of(kAllowedMacros, name)) {
       places_.report(findings_, Severity::kRefused, token.getLocation(), "macro",
                      "'" + shown(name) +
                          "' is a macro of the compiler or of the framework, with other values elsewhere; use what "

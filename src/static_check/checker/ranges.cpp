@@ -2,6 +2,7 @@
 #include "static_check/checker/ranges.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <llvm/ADT/APSInt.h>
 
@@ -9,7 +10,7 @@ namespace catena::checker {
 namespace {
 
 /// Deeper expressions are of any value of their type.
-constexpr unsigned kDeepest = 64;
+constexpr unsigned kDeepestExpression = 64;
 
 __int128 value_of(llvm::APSInt const& number) {
   return number.isSigned() ? static_cast<__int128>(number.getExtValue()) : static_cast<__int128>(number.getZExtValue());
@@ -26,8 +27,8 @@ __int128 ones_above(__int128 value) {
   return ones;
 }
 
-/// In unbounded integers; nothing where the operator says nothing of its result.
-std::optional<Range> combined(clang::BinaryOperatorKind operation, Range a, Range b) {
+/// In unbounded integers, for a result of `bits` bits; nothing where the operator says nothing of its result.
+std::optional<Range> combined(clang::BinaryOperatorKind operation, Range a, Range b, unsigned bits) {
   const bool natural = a.low >= 0 && b.low >= 0;
   switch (operation) {
     case clang::BO_Add:
@@ -53,10 +54,12 @@ std::optional<Range> combined(clang::BinaryOperatorKind operation, Range a, Rang
     case clang::BO_Xor:
       return natural ? std::optional(Range{0, ones_above(std::max(a.high, b.high))}) : std::nullopt;
     case clang::BO_Shr:
-      return natural && b.high < 64 ? std::optional(Range{a.low >> b.high, a.high >> b.low}) : std::nullopt;
+      // by more bits than there are: OpenCL takes the remainder, other compilers what they like
+      return natural && b.high < bits ? std::optional(Range{a.low >> b.high, a.high >> b.low}) : std::nullopt;
     case clang::BO_Shl:
-      return natural && b.high < 32 && a.high <= UINT32_MAX ? std::optional(Range{a.low << b.low, a.high << b.high})
-                                                            : std::nullopt;
+      return natural && b.high < std::min(bits, 32U) && a.high <= UINT32_MAX
+                 ? std::optional(Range{a.low << b.low, a.high << b.high})
+                 : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -68,22 +71,55 @@ bool is_read_of(clang::Expr const* expression, clang::VarDecl const* variable) {
   return named != nullptr && named->getDecl() == variable;
 }
 
+/// Made of literals and constexpr variables by operators of integers. Devices may reckon with other floats than the
+/// compiler that folds a constant, also inside of what is called; a constexpr variable is what that compiler made it.
+bool is_of_integers(clang::Stmt const* part) {
+  if (auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(part); named != nullptr) {
+    auto const* variable = llvm::dyn_cast<clang::VarDecl>(named->getDecl());
+    return variable == nullptr || variable->isConstexpr();
+  }
+  if (llvm::isa<clang::UnaryExprOrTypeTraitExpr>(part)) {
+    return true;
+  }
+  auto const* expression = llvm::dyn_cast<clang::Expr>(part);
+  return expression != nullptr && !expression->getType()->isFloatingType() &&
+         !llvm::isa<clang::CallExpr, clang::CXXConstructExpr, clang::LambdaExpr>(part) &&
+         std::ranges::all_of(part->children(),
+                             [](clang::Stmt const* child) { return child != nullptr && is_of_integers(child); });
+}
+
+/// Tells of each variable that `statement` names other than to read it. `is_read`: what `statement` names is read.
+void for_bindings(clang::Stmt const* statement, bool is_read, std::function<void(clang::VarDecl const*)> const& tell) {
+  if (statement == nullptr) {
+    return;
+  }
+  if (auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(statement); named != nullptr) {
+    if (auto const* variable = llvm::dyn_cast<clang::VarDecl>(named->getDecl()); variable != nullptr && !is_read) {
+      tell(variable);
+    }
+    return;
+  }
+  if (auto const* chosen = llvm::dyn_cast<clang::ConditionalOperator>(statement); chosen != nullptr) {
+    for_bindings(chosen->getCond(), false, tell);
+    for_bindings(chosen->getTrueExpr(), is_read, tell);
+    for_bindings(chosen->getFalseExpr(), is_read, tell);
+    return;
+  }
+  auto const* cast = llvm::dyn_cast<clang::ImplicitCastExpr>(statement);
+  const bool reads = cast != nullptr && cast->getCastKind() == clang::CK_LValueToRValue;
+  const bool is_same =
+      llvm::isa<clang::ParenExpr>(statement) || (cast != nullptr && cast->getCastKind() == clang::CK_NoOp);
+  for (clang::Stmt const* child : statement->children()) {
+    for_bindings(child, reads || (is_same && is_read), tell);
+  }
+}
+
 }  // namespace
 
 bool changes(clang::Stmt const* statement, clang::VarDecl const* variable) {
-  if (statement == nullptr) {
-    return false;
-  }
-  if (auto const* cast = llvm::dyn_cast<clang::ImplicitCastExpr>(statement);
-      cast != nullptr && cast->getCastKind() == clang::CK_LValueToRValue &&
-      llvm::isa<clang::DeclRefExpr>(cast->getSubExpr()->IgnoreParens())) {
-    return false;
-  }
-  if (auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(statement); named != nullptr) {
-    return named->getDecl() == variable;
-  }
-  return std::ranges::any_of(statement->children(),
-                             [variable](clang::Stmt const* child) { return changes(child, variable); });
+  bool is_named = false;
+  for_bindings(statement, false, [&](clang::VarDecl const* named) { is_named = is_named || named == variable; });
+  return is_named;
 }
 
 clang::VarDecl const* counter_of(clang::ForStmt const* loop) {
@@ -99,6 +135,12 @@ std::optional<Range> Ranges::of_type(clang::QualType type) const {
   if (type->isDependentType() || !type->isIntegralOrEnumerationType()) {
     return std::nullopt;
   }
+  if (auto const* enumeration = type->getAs<clang::EnumType>(); enumeration != nullptr) {
+    type = enumeration->getDecl()->getIntegerType();
+  }
+  if (type.isNull()) {
+    return std::nullopt;
+  }
   // a bool that memory holds may be any byte
   const unsigned bits = static_cast<unsigned>(type->isBooleanType() ? 8 : context_->getIntWidth(type));
   if (bits > 64) {
@@ -108,6 +150,53 @@ std::optional<Range> Ranges::of_type(clang::QualType type) const {
   return type->isSignedIntegerOrEnumerationType() ? Range{-values / 2, values / 2 - 1} : Range{0, values - 1};
 }
 
+bool Ranges::is_bound(clang::VarDecl const* variable) const {
+  if (variable->hasGlobalStorage()) {
+    return false;  // constexpr: see Visitor::check_variable()
+  }
+  auto const* function = llvm::dyn_cast_or_null<clang::FunctionDecl>(variable->getParentFunctionOrMethod());
+  if (function == nullptr || function->getBody() == nullptr) {
+    return true;
+  }
+  const auto [entry, is_new] = bound_.try_emplace(function);
+  if (is_new) {
+    for_bindings(function->getBody(), false, [&](clang::VarDecl const* named) { entry->second.insert(named); });
+  }
+  return entry->second.contains(variable);
+}
+
+clang::VarDecl const* Ranges::bound_in(clang::Stmt const* expression) const {
+  if (auto const* named = llvm::dyn_cast_or_null<clang::DeclRefExpr>(expression); named != nullptr) {
+    auto const* variable = llvm::dyn_cast<clang::VarDecl>(named->getDecl());
+    if (variable == nullptr || llvm::isa<clang::ParmVarDecl>(variable) || !variable->getType().isConstQualified()) {
+      return nullptr;
+    }
+    const auto [entry, is_new] = bound_behind_.try_emplace(variable, nullptr);
+    if (is_new) {
+      entry->second = is_bound(variable) ? variable : bound_in(variable->getInit());
+    }
+    return entry->second;
+  }
+  if (expression != nullptr) {
+    for (clang::Stmt const* child : expression->children()) {
+      if (clang::VarDecl const* bound = bound_in(child); bound != nullptr) {
+        return bound;
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// As the language has it: what a compiler folds although its meaning is open is none.
+std::optional<Range> Ranges::constant(clang::Expr const* expression) const {
+  clang::APValue result;
+  if (!is_of_integers(expression) || !expression->isCXX11ConstantExpr(*context_, &result) || !result.isInt()) {
+    return std::nullopt;
+  }
+  const __int128 value = value_of(result.getInt());
+  return Range{value, value};
+}
+
 std::optional<Range> Ranges::of_variable(clang::VarDecl const* variable, unsigned depth) const {
   if (const auto counter = counters_.find(variable); counter != counters_.end()) {
     return counter->second;
@@ -115,7 +204,7 @@ std::optional<Range> Ranges::of_variable(clang::VarDecl const* variable, unsigne
   const clang::QualType type = variable->getType();
   // the default of a parameter is no bound: a caller gives another value
   if (!llvm::isa<clang::ParmVarDecl>(variable) && type.isConstQualified() && variable->hasInit() &&
-      !variable->getInit()->isValueDependent()) {
+      !variable->getInit()->isValueDependent() && !is_bound(variable)) {
     return of(variable->getInit(), depth + 1);
   }
   return of_type(type.getNonReferenceType());
@@ -128,7 +217,8 @@ std::optional<Range> Ranges::of_operation(clang::BinaryOperator const* operation
   if (!whole.has_value() || !left.has_value() || !right.has_value()) {
     return whole;
   }
-  const std::optional<Range> result = combined(operation->getOpcode(), *left, *right);
+  const unsigned bits = static_cast<unsigned>(context_->getIntWidth(operation->getType()));
+  const std::optional<Range> result = combined(operation->getOpcode(), *left, *right, bits);
   return result.has_value() && is_inside(*result, *whole) ? result : whole;
 }
 
@@ -137,17 +227,17 @@ std::optional<Range> Ranges::of(clang::Expr const* expression, unsigned depth) c
     return std::nullopt;
   }
   const std::optional<Range> whole = of_type(expression->getType());
-  if (!whole.has_value() || depth > kDeepest) {
+  if (!whole.has_value() || depth > kDeepestExpression) {
     return whole;
   }
-  if (clang::Expr::EvalResult result; expression->EvaluateAsInt(result, *context_)) {
-    const __int128 value = value_of(result.Val.getInt());
-    return Range{value, value};
+  if (const std::optional<Range> value = constant(expression); value.has_value()) {
+    return value;
   }
   expression = expression->IgnoreParens();
   if (auto const* cast = llvm::dyn_cast<clang::CastExpr>(expression); cast != nullptr) {
     if (cast->getCastKind() == clang::CK_IntegralToBoolean) {
-      return Range{0, 1};
+      // of an enumeration of bool it is the same byte
+      return cast->getSubExpr()->getType()->isEnumeralType() ? whole : Range{0, 1};
     }
     const std::optional<Range> inner = of(cast->getSubExpr(), depth + 1);
     return inner.has_value() && is_inside(*inner, *whole) ? inner : whole;

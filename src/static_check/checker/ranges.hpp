@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
@@ -18,14 +19,19 @@ struct Range {
   __int128 high;
 };
 
-/// Ranges of integer expressions: of constants, of counters of loops with constant bounds, of constant variables, and
-/// of what is computed of these. Knows nothing of conditions: `i % 4` is in [0, 3], `if (i < 4)` says nothing.
+/// Ranges of integer expressions: of constants, of counters of loops with constant bounds, of constant variables that
+/// are only read, and of what is computed of these. Knows nothing of conditions: `i % 4` is in [0, 3], `if (i < 4)`
+/// says nothing.
 class Ranges {
  public:
   explicit Ranges(clang::ASTContext const& context) : context_(&context) {}
 
   /// Nothing where the type is no integer.
   std::optional<Range> of(clang::Expr const* expression) const { return of(expression, 0); }
+
+  /// A constant variable that `expression` is made of and of which nothing is believed, because a cast, a reference or
+  /// a lambda has it, too; null if there is none.
+  clang::VarDecl const* bound_in(clang::Stmt const* expression) const;
 
   /// Whether `loop` counts a variable of its own between bounds that are known here; while it is inside, of() knows the
   /// range of that variable. Calls nest.
@@ -38,9 +44,14 @@ class Ranges {
   std::optional<Range> of_variable(clang::VarDecl const* variable, unsigned depth) const;
   std::optional<Range> of_type(clang::QualType type) const;
   std::optional<Range> counter_range(clang::VarDecl const* counter, clang::ForStmt const* loop) const;
+  std::optional<Range> constant(clang::Expr const* expression) const;
+  bool is_bound(clang::VarDecl const* variable) const;
 
   clang::ASTContext const* context_;
   std::map<clang::VarDecl const*, Range> counters_;
+  /// Of each function that was asked about, the variables that its body names other than to read them.
+  mutable std::map<clang::FunctionDecl const*, std::set<clang::VarDecl const*>> bound_;
+  mutable std::map<clang::VarDecl const*, clang::VarDecl const*> bound_behind_;  ///< answers of bound_in()
 };
 
 /// The variable that a loop declares and counts; null if it has none.

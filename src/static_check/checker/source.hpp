@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +55,11 @@ class Places {
 
   clang::SourceManager const* sources_;
 };
+
+template <std::size_t Size>
+bool is_one_of(std::array<std::string_view, Size> const& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 /// The innermost namespace that a declaration is in, as "catena::kernel"; empty for the global one.
 std::string namespace_of(clang::Decl const* declaration);

@@ -5,6 +5,7 @@
 
 #include "static_check/checker/visitor.hpp"
 
+#include <clang/AST/Attr.h>
 #include <clang/AST/StmtCXX.h>
 
 namespace catena::checker {
@@ -13,7 +14,7 @@ namespace {
 using Class = clang::Stmt::StmtClass;
 
 /// What a kernel may be made of. Everything else is refused, also what a newer compiler may know.
-constexpr auto kAllowed = std::to_array<Class>({
+constexpr auto kAllowedKinds = std::to_array<Class>({
     // statements
     clang::Stmt::AttributedStmtClass,
     clang::Stmt::BreakStmtClass,
@@ -87,7 +88,7 @@ struct Named {
   std::string_view rule;
   std::string_view advice;
 };
-constexpr auto kNamed = std::to_array<Named>({
+constexpr auto kRefusedKinds = std::to_array<Named>({
     {clang::Stmt::GotoStmtClass, "goto", "jumps leave the syntax that the check follows; write a loop, or return"},
     {clang::Stmt::LabelStmtClass, "goto", "a label is for jumps; write a loop, or return"},
     {clang::Stmt::IndirectGotoStmtClass, "goto", "a computed jump goes anywhere; write a switch"},
@@ -110,15 +111,80 @@ constexpr auto kNamed = std::to_array<Named>({
     {clang::Stmt::CXXPseudoDestructorExprClass, "destructor-call", "objects end where their scope ends"},
 });
 
+/// Whether a `break` in `statement` ends what is around it.
+bool breaks(clang::Stmt const* statement) {
+  if (statement == nullptr ||
+      llvm::isa<clang::LambdaExpr, clang::ForStmt, clang::WhileStmt, clang::DoStmt, clang::SwitchStmt>(statement)) {
+    return false;
+  }
+  return llvm::isa<clang::BreakStmt>(statement) || std::ranges::any_of(statement->children(), breaks);
+}
+
+bool is_true(clang::Expr const* condition) {
+  auto const* literal = condition == nullptr ? nullptr : llvm::dyn_cast<clang::CXXBoolLiteralExpr>(condition);
+  return condition == nullptr || (literal != nullptr && literal->getValue());
+}
+
+bool has_default(clang::SwitchStmt const* choice) {
+  for (clang::SwitchCase const* label = choice->getSwitchCaseList(); label != nullptr;
+       label = label->getNextSwitchCase()) {
+    if (llvm::isa<clang::DefaultStmt>(label)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
+bool returns(clang::Stmt const* statement, clang::ASTContext const& context) {
+  if (statement == nullptr) {
+    return false;
+  }
+  if (auto const* block = llvm::dyn_cast<clang::CompoundStmt>(statement); block != nullptr) {
+    return std::ranges::any_of(block->body(), [&](clang::Stmt const* part) { return returns(part, context); });
+  }
+  if (auto const* choice = llvm::dyn_cast<clang::IfStmt>(statement); choice != nullptr) {
+    if (choice->isConstexpr() && !choice->getCond()->isValueDependent()) {
+      return returns(choice->getNondiscardedCase(context).value_or(nullptr), context);
+    }
+    return returns(choice->getThen(), context) && returns(choice->getElse(), context);
+  }
+  if (auto const* choice = llvm::dyn_cast<clang::SwitchStmt>(statement); choice != nullptr) {
+    auto const* block = llvm::dyn_cast<clang::CompoundStmt>(choice->getBody());
+    return has_default(choice) && !breaks(choice->getBody()) && block != nullptr && !block->body_empty() &&
+           returns(block->body_back(), context);
+  }
+  if (auto const* label = llvm::dyn_cast<clang::SwitchCase>(statement); label != nullptr) {
+    return returns(label->getSubStmt(), context);
+  }
+  if (auto const* attributed = llvm::dyn_cast<clang::AttributedStmt>(statement); attributed != nullptr) {
+    return returns(attributed->getSubStmt(), context);
+  }
+  if (auto const* loop = llvm::dyn_cast<clang::ForStmt>(statement); loop != nullptr) {
+    return is_true(loop->getCond()) && !breaks(loop->getBody());
+  }
+  if (auto const* loop = llvm::dyn_cast<clang::WhileStmt>(statement); loop != nullptr) {
+    return is_true(loop->getCond()) && !breaks(loop->getBody());
+  }
+  return llvm::isa<clang::ReturnStmt>(statement);
+}
+
 void Visitor::check_kind(clang::Stmt const* statement) {
+  if (auto const* attributed = llvm::dyn_cast<clang::AttributedStmt>(statement); attributed != nullptr) {
+    for (clang::Attr const* attribute : attributed->getAttrs()) {
+      if (places_.typed_by_author(attribute->getLocation()) && !llvm::isa<clang::FallThroughAttr>(attribute)) {
+        refuse(attribute->getLocation(), "attribute",
+               std::string("'") + attribute->getSpelling() + "': a statement may have [[fallthrough]]");
+      }
+    }
+  }
   const Class kind = statement->getStmtClass();
-  if (std::ranges::find(kAllowed, kind) != kAllowed.end()) {
+  if (std::ranges::find(kAllowedKinds, kind) != kAllowedKinds.end()) {
     return;
   }
-  const auto* const named = std::ranges::find(kNamed, kind, &Named::kind);
-  if (named != kNamed.end()) {
+  const auto* const named = std::ranges::find(kRefusedKinds, kind, &Named::kind);
+  if (named != kRefusedKinds.end()) {
     refuse(statement->getBeginLoc(), named->rule, std::string(named->advice));
   } else if (auto const* broken = llvm::dyn_cast<clang::RecoveryExpr>(statement); broken == nullptr) {
     refuse(statement->getBeginLoc(), "construct",

@@ -13,7 +13,7 @@
 namespace catena::checker {
 namespace {
 
-constexpr unsigned kDeepest = 64;
+constexpr unsigned kDeepestType = 64;
 
 /// Classes of catena::kernel that kernels may name. What all of them need to be sound is private to them.
 constexpr auto kPublic = std::to_array<std::string_view>(
@@ -23,17 +23,19 @@ constexpr auto kPlain = std::to_array<std::string_view>({"StateArray", "Address6
 /// Those that hold a pointer.
 constexpr auto kHandles = std::to_array<std::string_view>({"IsoPtr", "Lookups", "Bytes", "Context", "PacketView"});
 
-template <std::size_t Size>
-bool is_one_of(std::array<std::string_view, Size> const& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 /// Also for what is nested in a class of the namespace.
 bool in_namespace(clang::Decl const* declaration, std::string_view name) { return namespace_of(declaration) == name; }
 
 TypeFault pointer_fault(clang::QualType type) {
   return {"pointer", "'" + shown(type.getAsString()) +
                          "' is a pointer that nothing checks; use an IsoPtr from Context or PacketView, or an index"};
+}
+
+/// bool, or an enumeration of bools.
+bool is_bool(clang::QualType type) {
+  auto const* enumeration = type->getAs<clang::EnumType>();
+  const clang::QualType number = enumeration == nullptr ? type : enumeration->getDecl()->getIntegerType();
+  return !number.isNull() && number->isBooleanType();
 }
 
 std::optional<TypeFault> qualifier_fault(clang::QualType type) {
@@ -127,7 +129,20 @@ std::optional<TypeFault> Types::record_fault(clang::QualType type) const {
   return std::nullopt;
 }
 
-std::optional<TypeFault> Types::fault_in_memory(clang::QualType type) const { return memory_fault(type, 0); }
+std::uint64_t Types::size_of(clang::QualType type) const {
+  return static_cast<std::uint64_t>(context_->getTypeSizeInChars(type).getQuantity());
+}
+
+std::optional<TypeFault> Types::fault_in_memory(clang::QualType type) const {
+  std::optional<TypeFault> fault = memory_fault(type, 0);
+  if (!fault.has_value() && !type.isNull() && !type->isDependentType() && !type->isIncompleteType() &&
+      size_of(type) > kMaxLocalBytes) {
+    fault = {"local-storage", "'" + shown(type.getAsString()) +
+                                  "' has more than 4096 bytes, and an element is read and written whole; use an IsoPtr "
+                                  "to smaller ones"};
+  }
+  return fault;
+}
 
 std::optional<TypeFault> Types::memory_fault(clang::QualType type, unsigned depth) const {
   if (type.isNull() || type->isDependentType()) {
@@ -138,13 +153,17 @@ std::optional<TypeFault> Types::memory_fault(clang::QualType type, unsigned dept
                          "'" + shown(type.getAsString()) +
                              "' would be read from memory that anything may have been written to; memory "
                              "holds numbers, and structs and arrays of them"};
-  if (depth > kDeepest) {
+  if (depth > kDeepestType) {
     return forged;
   }
   if (auto const* array = context_->getAsArrayType(type); array != nullptr) {
     return memory_fault(array->getElementType(), depth + 1);
   }
   clang::CXXRecordDecl const* record = type->getAsCXXRecordDecl();
+  if (is_bool(type)) {
+    return TypeFault{
+        "type", "a bool in memory may be any byte, where compilers rely on 0 and 1; use u8, and compare it with 0"};
+  }
   if (record == nullptr) {
     const bool is_number = type->isArithmeticType() || type->isEnumeralType();
     return is_number ? fault(type, false) : std::optional<TypeFault>(forged);
@@ -169,7 +188,7 @@ bool Types::leads_out(clang::QualType type, ClassJudge const& judge, unsigned de
     return false;
   }
   type = type.getCanonicalType();
-  if (depth > kDeepest || type->isReferenceType() || type->isAnyPointerType()) {
+  if (depth > kDeepestType || type->isReferenceType() || type->isAnyPointerType()) {
     return true;
   }
   if (auto const* array = context_->getAsArrayType(type); array != nullptr) {

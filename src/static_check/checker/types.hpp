@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ struct TypeFault {
 /// parameters pass: what they become is checked in each instantiation.
 class Types {
  public:
+  /// Of a function's variables together, and of an element of memory, which is read and written whole.
+  static constexpr std::uint64_t kMaxLocalBytes = 4096;
+
   Types(clang::ASTContext const& context, Places const& places) : context_(&context), places_(&places) {}
 
   /// Of a variable, parameter, member, expression, template argument. A reference is looked through where
@@ -36,6 +40,8 @@ class Types {
   bool reaches_memory(clang::QualType type) const;
   /// Whether a part of a value refers to a variable: what a lambda captured by reference, and `this`.
   bool holds_reference(clang::QualType type) const;
+  /// Bytes of a complete type.
+  std::uint64_t size_of(clang::QualType type) const;
   /// catena::kernel::Context itself.
   bool is_context(clang::QualType type) const;
   /// The name of the framework's class that the type is, as "IsoPtr"; empty for others.

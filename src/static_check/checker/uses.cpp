@@ -19,13 +19,15 @@ constexpr auto kOfMemory =
 /// Members that are templates only so that they compile where they are used.
 constexpr auto kWithoutArguments = std::to_array<std::string_view>({"payload", "frame", "layers"});
 
-template <std::size_t Size>
-bool is_one_of(std::array<std::string_view, Size> const& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 std::string name_of(clang::NamedDecl const* declaration) {
   return declaration->getDeclName().isIdentifier() ? declaration->getNameAsString() : std::string();
+}
+
+/// Braces without a value inside, however many.
+bool is_empty(clang::Expr const* value) {
+  auto const* list = llvm::dyn_cast<clang::InitListExpr>(value);
+  return list == nullptr ? llvm::isa<clang::ImplicitValueInitExpr>(value)
+                         : std::ranges::all_of(list->inits(), is_empty);
 }
 
 }  // namespace
@@ -129,10 +131,7 @@ void Visitor::check_framework_call(clang::CallExpr const* call, clang::FunctionD
   if (name == "word") {
     auto const* record = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(method->getParent());
     const std::uint64_t words = record == nullptr ? 0 : record->getTemplateArgs()[0].getAsIntegral().getZExtValue();
-    if (!has_known_index(call->getArg(0), words)) {
-      refuse(call->getArg(0)->getBeginLoc(), "index",
-             "nothing shows that this index is below " + std::to_string(words) + "; use fetched[k], which checks");
-    }
+    check_index(call->getArg(0), words, "use fetched[k], which checks");
   }
 }
 
@@ -162,12 +161,8 @@ void Visitor::check_construction(clang::CXXConstructExpr const* construction) {
     }
     return;
   }
-  if (constructor->isCopyOrMoveConstructor() && !constructor->isUserProvided()) {
-    return;
-  }
-  note_call(record, at);
-  if (constructor->isUserProvided()) {
-    note_call(constructor, at);
+  if (!scopes_.empty()) {
+    calls_.add_construction(scopes_.back().caller, constructor, at);
   }
 }
 
@@ -178,10 +173,7 @@ void Visitor::check_list(clang::InitListExpr const* list) {
   }
   if (!places_.of_framework(record)) {
     note_call(record, list->getBeginLoc());
-  } else if (name_of(record) == "Fetched" && list->getNumInits() != 0 &&
-             std::ranges::any_of(list->inits(), [](clang::Expr const* value) {
-               return !llvm::isa<clang::ImplicitValueInitExpr>(value);
-             })) {
+  } else if (name_of(record) == "Fetched" && !is_empty(list)) {
     refuse(list->getBeginLoc(), "handle-construction", "words are fetched by IsoPtr and Bytes; write Fetched<N>{}");
   }
 }

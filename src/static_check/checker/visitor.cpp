@@ -5,12 +5,23 @@
 #include <utility>
 
 namespace catena::checker {
+namespace {
+
+/// Compilers put all functions of a kernel into one frame, for each work-item, and nothing guards what is behind it.
+constexpr std::uint64_t kMaxStack = 16384;
+
+}  // namespace
 
 void Visitor::run() {
   TraverseDecl(context_.getTranslationUnitDecl());
   for (Calls::Call const& call : calls_.recursive()) {
     refuse(call.at, "recursion",
            "this call comes back to where it is, and devices have no stack for that; write a loop");
+  }
+  for (Calls::Call const& call : calls_.too_deep(kMaxStack)) {
+    refuse(call.at, "local-storage",
+           "the functions that wait for one another from here on hold more than " + std::to_string(kMaxStack) +
+               " bytes of variables together; pass arrays by reference, or use Context::local()");
   }
 }
 
@@ -52,18 +63,50 @@ bool Visitor::TraverseDecl(clang::Decl* declaration) {
   if (is_entry(function)) {
     return true;
   }
-  scopes_.push_back({function, 0, false});
+  enter_function(function);
   const bool goes_on = Base::TraverseDecl(declaration);
   leave_function(function);
-  scopes_.pop_back();
   return goes_on;
 }
 
 bool Visitor::TraverseFieldDecl(clang::FieldDecl* field) {
   scopes_.push_back({field->getParent(), 0, false});
+  check_order(field, field->getInClassInitializer());
   const bool goes_on = Base::TraverseFieldDecl(field);
+  calls_.add_storage(field->getParent(), scopes_.back().storage);
   scopes_.pop_back();
   return goes_on;
+}
+
+bool Visitor::TraverseConstructorInitializer(clang::CXXCtorInitializer* set) {
+  if (set->isMemberInitializer() || set->isDelegatingInitializer()) {
+    check_order(set->getMember(), set->getInit());
+  }
+  return Base::TraverseConstructorInitializer(set);
+}
+
+/// A list is visited as it is written, then what the compiler makes of it: braces that are left out, conversions.
+bool Visitor::TraverseInitListExpr(clang::InitListExpr* list) {
+  ++lists_;
+  const bool goes_on = Base::TraverseInitListExpr(list);
+  if (!list->isSemanticForm() || !list->isSyntacticForm()) {
+    visit_unwritten(list->isSemanticForm() ? list : list->getSemanticForm());
+  }
+  --lists_;
+  if (lists_ == 0) {
+    visited_.clear();
+  }
+  return goes_on;
+}
+
+void Visitor::visit_unwritten(clang::Stmt* statement) {
+  if (statement == nullptr || visited_.contains(statement)) {
+    return;
+  }
+  VisitStmt(statement);
+  for (clang::Stmt* child : statement->children()) {
+    visit_unwritten(child);
+  }
 }
 
 /// The text of a static_assert is the one string that a kernel may have.
@@ -76,11 +119,18 @@ bool Visitor::TraverseLambdaExpr(clang::LambdaExpr* lambda) {
     harmless_.insert(capture);  // what it captures must not leave the function: see leave_function()
   }
   clang::CXXMethodDecl const* body = lambda->getCallOperator();
+  check_attributes(body);
+  check_type_attributes(body->getTypeSourceInfo()->getTypeLoc());
   check_function(body);
-  scopes_.push_back({body, 0, false});
+  for (clang::LambdaCapture const& capture : lambda->captures()) {
+    if (capture.isImplicit() && !scopes_.empty()) {
+      calls_.add_unwritten(scopes_.back().caller, lambda->capture_init_begin()[&capture - lambda->capture_begin()],
+                           capture.getLocation());
+    }
+  }
+  enter_function(body);
   bool goes_on = Base::TraverseLambdaExpr(lambda);
   leave_function(body);
-  scopes_.pop_back();
   if (clang::FunctionTemplateDecl* generic = lambda->getLambdaClass()->getDependentLambdaCallOperator();
       generic != nullptr) {
     for (clang::FunctionDecl* made : generic->specializations()) {
@@ -90,16 +140,37 @@ bool Visitor::TraverseLambdaExpr(clang::LambdaExpr* lambda) {
   return goes_on;
 }
 
+void Visitor::enter_function(clang::FunctionDecl const* function) {
+  scopes_.push_back({function, 0, false});
+  if (auto const* constructor = llvm::dyn_cast<clang::CXXConstructorDecl>(function); constructor != nullptr) {
+    for (clang::CXXCtorInitializer const* set : constructor->inits()) {
+      if (!set->isWritten()) {
+        calls_.add_unwritten(constructor, set->getInit(), constructor->getLocation());
+      }
+    }
+  }
+}
+
 /// What only the end of a function shows: whether something of a Context of its own leaves with its result.
 void Visitor::leave_function(clang::FunctionDecl const* function) {
+  const Scope scope = scopes_.back();
+  scopes_.pop_back();
+  calls_.add_storage(function, scope.storage);
   const clang::QualType result = function->getReturnType();
   const clang::SourceLocation at = function->getLocation();
   if (function->isDependentContext() || !places_.stands_with_author(at)) {
     return;
   }
+  if (!result->isVoidType() && function->doesThisDeclarationHaveABody() && !function->isDefaulted()) {
+    if (!returns(function->getBody(), context_)) {
+      refuse(at, "no-result",
+             "a way leads to the end of this function without a result; end it with `return`, and a switch with "
+             "`default:`");
+    }
+  }
   if (types_.holds_reference(result) && !result->isReferenceType() && !result->isAnyPointerType()) {
     refuse(at, "reference", "the result holds references, which may outlive what they refer to; return a value");
-  } else if (types_.is_context(result) || (scopes_.back().has_context && types_.reaches_memory(result))) {
+  } else if (types_.is_context(result) || (scope.has_context && types_.reaches_memory(result))) {
     refuse(at, "context-lifetime",
            "the result would outlive the Context that it is of; make the Context in the kernel, and pass it down");
   }
@@ -113,6 +184,7 @@ bool Visitor::VisitDecl(clang::Decl* declaration) {
 }
 
 bool Visitor::VisitTypeLoc(clang::TypeLoc type) {
+  check_type_attributes(type);
   if (places_.stands_with_author(type.getBeginLoc()) &&
       (type.getAs<clang::PointerTypeLoc>() || type.getAs<clang::MemberPointerTypeLoc>())) {
     const bool is_member = !type.getAs<clang::MemberPointerTypeLoc>().isNull();
@@ -127,6 +199,9 @@ bool Visitor::VisitTypeLoc(clang::TypeLoc type) {
 }
 
 bool Visitor::VisitStmt(clang::Stmt* statement) {
+  if (lists_ != 0) {
+    visited_.insert(statement);
+  }
   if (statement->getBeginLoc().isValid() && !places_.stands_with_author(statement->getBeginLoc())) {
     return true;
   }

@@ -42,6 +42,8 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   bool TraverseDecl(clang::Decl* declaration);
   bool TraverseFieldDecl(clang::FieldDecl* field);
   bool TraverseStaticAssertDecl(clang::StaticAssertDecl* assertion);
+  bool TraverseConstructorInitializer(clang::CXXCtorInitializer* set);
+  bool TraverseInitListExpr(clang::InitListExpr* list);
   bool TraverseLambdaExpr(clang::LambdaExpr* lambda);
   bool TraverseForStmt(clang::ForStmt* loop);
   bool VisitDecl(clang::Decl* declaration);
@@ -57,6 +59,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   void check_declaration(clang::Decl const* declaration);
   void check_place(clang::NamedDecl const* declaration);
   void check_attributes(clang::Decl const* declaration);
+  void check_type_attributes(clang::TypeLoc type);
   void check_namespace(clang::NamespaceDecl const* space);
   void check_variable(clang::VarDecl const* variable);
   void check_initializer(clang::VarDecl const* variable);
@@ -64,15 +67,18 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   void check_record(clang::CXXRecordDecl const* record);
   void check_function(clang::FunctionDecl const* function);
   void check_constructor(clang::CXXConstructorDecl const* constructor);
+  void check_order(clang::FieldDecl const* field, clang::Stmt const* value);
   void check_operator(clang::FunctionDecl const* function);
-  void count_storage(clang::VarDecl const* variable);
+  void count_storage(clang::SourceLocation at, clang::QualType type);
 
   // --- statements and expressions (statements.cpp, expressions.cpp, loops.cpp) ---
   void check_kind(clang::Stmt const* statement);
+  void visit_unwritten(clang::Stmt* statement);
   void check_loop(clang::Stmt const* loop, clang::Expr const* condition, clang::Stmt const* body,
                   clang::Stmt const* increment, bool is_bounded);
   void check_expression(clang::Expr const* expression);
   void check_cast(clang::CastExpr const* cast);
+  void check_temporary(clang::Expr const* expression);
   void check_unary(clang::UnaryOperator const* operation);
   void check_binary(clang::BinaryOperator const* operation);
   void check_subscript(clang::ArraySubscriptExpr const* subscript);
@@ -84,6 +90,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   void check_member(clang::MemberExpr const* member);
   void check_template_arguments(clang::SourceLocation at, clang::FunctionDecl const* callee);
   bool has_known_index(clang::Expr const* index, std::uint64_t size) const;
+  void check_index(clang::Expr const* index, std::uint64_t size, std::string const& instead);
 
   /// A function that the walk is inside of, or a class with the initialisers of its members.
   struct Scope {
@@ -91,6 +98,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
     std::uint64_t storage;  ///< bytes of local variables
     bool has_context;       ///< a Context is one of its variables or parameters
   };
+  void enter_function(clang::FunctionDecl const* function);
   void leave_function(clang::FunctionDecl const* function);
   void note_call(clang::Decl const* callee, clang::SourceLocation at);
 
@@ -104,6 +112,13 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   /// Parts of an expression in which a pointer is not the author's: the function of a call, the array of an index,
   /// `this` in front of a member, the Context that a variable is made of.
   std::set<clang::Expr const*> harmless_;
+  /// Parts of lists in braces that were visited as they are written: see TraverseInitListExpr().
+  std::set<clang::Stmt const*> visited_;
+  unsigned lists_ = 0;  ///< that the walk is inside of
 };
+
+/// Whether no way leads to the end of `statement` but by a `return`, whatever values conditions have. Compilers believe
+/// constants, which devices may reckon otherwise, and that an enumeration has no value but those that it names.
+bool returns(clang::Stmt const* statement, clang::ASTContext const& context);
 
 }  // namespace catena::checker
