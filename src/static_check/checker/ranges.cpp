@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "static_check/checker/ranges.hpp"
 
+#include <clang/AST/ExprCXX.h>
+
 #include <algorithm>
 #include <functional>
 
