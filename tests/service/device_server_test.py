@@ -109,7 +109,9 @@ class DeviceServer(ServiceTest):
         wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
         answer = self.get(service, "a")
         self.assertEqual((answer["nfs"][0]["on"], answer["state"]), ("cpu", "running"))
-        received, sent, dropped = re.search(r"a: stopped, received (\d+), sent (\d+), dropped (\d+)", service.log()).groups()
+        report = r"a: stopped, received (\d+), sent (\d+), dropped (\d+)"  # said of the old chain while the next one runs
+        wait_for(lambda: re.search(report, service.log()))
+        received, sent, dropped = re.search(report, service.log()).groups()
         self.assertEqual(int(received), int(sent) + int(dropped))
         self.assertTrue(service.ask("POST", "/v1/chains/a/stop")[1]["accounted"])
 
