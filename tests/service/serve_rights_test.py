@@ -153,7 +153,7 @@ class Rights(TenantTest):
     def test_a_chain_is_its_users(self):
         file = self.chain_of(ANN, "a")
         self.applied(self.service, file, user=ANN)
-        self.assertEqual(self.ask_as(BOB, "GET", "/v1/chains"), [200, {"chains": []}])
+        self.assertEqual(self.ask_as(BOB, "GET", "/v1/chains"), (200, {"chains": []}))
         self.assertNotIn('chain="a"', self.ask_as(BOB, "GET", "/metrics")[1])
         self.assertIn('chain="a"', self.ask_as(ANN, "GET", "/metrics")[1])
         for method, path, body in (("GET", "a", None), ("DELETE", "a", None), ("POST", "a/stop", None),
