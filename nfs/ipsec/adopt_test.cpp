@@ -182,7 +182,7 @@ TEST(Adopt, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
   before.run(to(kFirst, 1));
   Version after(folder, "encrypt", both());
   const Status status = after.prepare(before, false);
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << "not that another chain could have them";
   EXPECT_THAT(std::string(status.message()), HasSubstr("no state of the association with SPI 4097"));
   EXPECT_THAT(numbers_of(before.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 2U)));
 }
@@ -239,7 +239,9 @@ TEST(Load, states_in_files_are_opened_when_the_other_one_is_gone) {
   before.start(kLiveNewKeys);
   before.run(to(kFirst, 2));
   Version after(folder, "encrypt", both());
-  EXPECT_THAT(std::string(after.prepare_to_load(false).message()), HasSubstr("SPI 4097")) << "nobody has that one";
+  const Status refused = after.prepare_to_load(false);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("SPI 4097")) << "nobody has that one";
   Version next(folder, "encrypt", both());
   ASSERT_EQ(next.prepare_to_load(true), absl::OkStatus());
   before.run(to(kFirst, 1));

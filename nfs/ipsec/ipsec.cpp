@@ -103,18 +103,21 @@ Status IpsecNf::start(nf::RunContext const& context) {
     return absl::OkStatus();
   }
   std::vector<Reservations::Entry> own;
-  std::vector<Reservations::Entry> of_others;
+  std::vector<Reservations::Entry> all;
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
-    std::optional<Reservations::Entry> entry = entry_for(sessions_[i].association);
+    const std::optional<Reservations::Entry> entry = entry_for(sessions_[i].association);
     names_.push_back(entry && owns(i) ? entry->name : std::string());
     if (entry) {
-      (owns(i) ? own : of_others).push_back(std::move(*entry));
+      all.push_back(*entry);
+    }
+    if (entry && owns(i)) {
+      own.push_back(*entry);
     }
   }
-  if (shard_.index == 0) {
+  if (shard_.index == 0 && own.size() < all.size()) {
     // a run that another shard is going to refuse must not cost numbers of this one
     CATENA_RETURN_IF_ERROR(Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
-                                               context.new_keys, std::move(of_others)));
+                                               context.new_keys, std::move(all)));
   }
   CATENA_ASSIGN_OR_RETURN(std::optional<Store> store, open(std::move(own)));
   if (!store) {

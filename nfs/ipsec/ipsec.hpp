@@ -103,7 +103,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   /// What was opened for adopt(), which never came, is left as it was.
   ~IpsecNf() override;
   /// Opens the states of associations that `before` has not. FailedPrecondition: another direction, or folder of
-  /// states; as Reservations::open().
+  /// states; else as Reservations::open().
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Associations with the same keys go on at their numbers, and with their windows.
   void adopt(nf::Nf& before) override;

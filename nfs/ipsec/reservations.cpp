@@ -21,10 +21,11 @@ constexpr int kStaleAfterBlocks = 8;
 constexpr std::chrono::seconds kAfterFailure{1};
 
 Status no_state(std::string const& path, std::uint32_t spi) {
-  return absl::FailedPreconditionError(concat(
+  return absl::InvalidArgumentError(concat(
       path, ": there is no state of the association with SPI ", spi,
-      ": whether its keys were used before is not known, and the same sequence numbers would be used again. Give "
-      "it new keys and run with --new-keys, or bring back the folder that the last run wrote"));
+      ", and its keys are refused: whether they were used before is not known, and the same sequence numbers would be "
+      "used again. Bring back the folder that the last run wrote, or give it new keys and say --new-keys to `catena run` "
+      "or `catena apply`, which counts once, and never at SIGHUP"));
 }
 
 }  // namespace
@@ -34,9 +35,15 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
                                                          Direction direction, bool new_keys,
                                                          std::vector<Entry> entries) {
   std::unique_ptr<Reservations> made(new Reservations(direction));
+  Status taken;  // what is in use now may be free later: what is wrong with another entry goes first
   for (Entry& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(StateFile file, StateFile::open(outputs, folder, entry.name, direction));
-    auto slot = std::make_unique<Slot>(std::move(entry), std::move(file));
+    Result<StateFile> file = StateFile::open(outputs, folder, entry.name, direction);
+    if (absl::IsFailedPrecondition(file.status())) {
+      taken.Update(file.status());
+      continue;
+    }
+    CATENA_RETURN_IF_ERROR(file.status());
+    auto slot = std::make_unique<Slot>(std::move(entry), *std::move(file));
     if (slot->file.is_new()) {
       if (!new_keys) {
         return no_state(slot->file.path(), slot->entry.spi);
@@ -53,6 +60,7 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
     slot->block = direction == Direction::kEncrypt ? smallest_block(direction) : kFirstDecryptBlock;
     made->slots_.push_back(std::move(slot));
   }
+  CATENA_RETURN_IF_ERROR(taken);
   return made;
 }
 

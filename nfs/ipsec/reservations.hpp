@@ -37,11 +37,10 @@ class Reservations {
   }
 
   /// Opens the states and reserves the first block of each. `new_keys`: where there is no state, no number was used
-  /// yet; without it that is an error (FailedPrecondition). Errors else: as StateFile.
+  /// yet; without it that is InvalidArgument, also where another state is in use. Errors else: as StateFile.
   static Result<std::unique_ptr<Reservations>> open(nf::Outputs& outputs, std::string const& folder,
                                                     Direction direction, bool new_keys, std::vector<Entry> entries);
-  /// What open() would refuse, for entries that somebody else of this process is about to open. Reserves nothing, and
-  /// keeps no right to a file.
+  /// What open() would refuse. Reserves nothing, and keeps no right to a file.
   static Status check(nf::Outputs& outputs, std::string const& folder, Direction direction, bool new_keys,
                       std::vector<Entry> entries);
   ~Reservations();

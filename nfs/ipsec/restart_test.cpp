@@ -128,7 +128,7 @@ TEST(Restart, that_lacks_a_state_is_refused_unless_keys_are_new) {
   for (const char* direction : {"encrypt", "decrypt"}) {
     const ScratchFolder folder;
     const Life refused(folder, direction, kLive);
-    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no state of the association with SPI 4096"));
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--new-keys"));
     EXPECT_TRUE(Life(folder, direction, kRestartNewKeys).status().ok());
@@ -199,7 +199,7 @@ TEST(Restart, other_keys_are_other_keys) {
   ASSERT_TRUE(Life(folder, "encrypt", kRestartNewKeys).status().ok());
   std::string other = one_tunnel();
   other.replace(other.find("f0f1f2f3"), 8, "f0f1f2f4");
-  EXPECT_EQ(Life(folder, "encrypt", kLive, other).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Life(folder, "encrypt", kLive, other).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Restart, new_keys_that_are_not_new_go_on_where_they_were) {
@@ -242,6 +242,20 @@ TEST(Restart, a_second_run_with_the_same_keys_is_refused) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("another run uses these keys"));
   EXPECT_TRUE(Life(folder, "decrypt", kRestartNewKeys).status().ok());  // the other direction is another state
+}
+
+TEST(Restart, a_missing_state_is_said_though_another_run_has_the_rest) {
+  const ScratchFolder folder;
+  const Life first(folder, "encrypt", kLiveNewKeys);
+  ASSERT_TRUE(first.status().ok()) << first.status();
+  std::string second = one_tunnel();
+  second.replace(second.find("4096"), 4, "5000");
+  second.replace(second.find("f0f1f2f3"), 8, "f0f1f2f4");
+  const std::string both = concat(one_tunnel(), second.substr(second.find("  - spi")));
+  const Status refused = Life(folder, "encrypt", kLive, both).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("no state of the association with SPI 5000"));
+  EXPECT_EQ(Life(folder, "encrypt", kLiveNewKeys, both).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(Restart, every_number_is_reserved_on_the_disk_before_it_is_used) {

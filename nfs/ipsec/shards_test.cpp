@@ -525,7 +525,7 @@ TEST(ShardStates, that_another_shard_lacks_cost_nothing) {
   }
   Shards shards("decrypt", kFive, 3, "", &folder);
   const Status refused = dynamic_cast<nf::Persistent&>(shards.nf(0)).start(kLive);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("no state of the association with SPI 4097"));
   const auto after = states_in(folder);
   ASSERT_EQ(after.size(), kAssociations - 1);

@@ -29,6 +29,10 @@ std::unique_ptr<nf::Instance> stand_in_for_plugin(NfConfig const& config) {
                                         false);
 }
 
+Status as_refusal(Status const& of_nf) {
+  return absl::IsFailedPrecondition(of_nf) ? absl::InvalidArgumentError(of_nf.message()) : of_nf;
+}
+
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends, nf::Shard shard) {
   Result<nf::Descriptor const*> descriptor = registry.find(config.type);
@@ -45,7 +49,7 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
       own.has(key.name);  // not so those that it did not come to
     }
     Findings findings;
-    findings.add(nf.status());
+    findings.add(as_refusal(nf.status()));
     findings.add(own.finish());
     return findings.status();
   }
@@ -69,13 +73,14 @@ Status can_run_on_gpu(NfConfig const& config, nf::Instance& instance) {
 }
 
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf::Nf> nf, first.nf().replicate(shard.index));
-  if (nf == nullptr) {
+  Result<std::unique_ptr<nf::Nf>> nf = first.nf().replicate(shard.index);
+  if (nf.ok() && *nf == nullptr) {
     nf::Config own = config.config;  // with the ends that the first one had
     own.set_shard(shard);
-    CATENA_ASSIGN_OR_RETURN(nf, first.descriptor().create(own));
+    nf = first.descriptor().create(own);
   }
-  return std::make_unique<nf::Instance>(config.name, first.descriptor(), std::move(nf),
+  CATENA_RETURN_IF_ERROR(as_refusal(nf.status()));
+  return std::make_unique<nf::Instance>(config.name, first.descriptor(), *std::move(nf),
                                         config.on_unsupported.value_or(first.descriptor().on_unsupported_default),
                                         first.outcome().recording(), config.link_local);
 }
@@ -88,8 +93,9 @@ std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance) {
   Result<nf::KernelSide> side = instance.nf().kernel_side();
   if (!side.ok()) {
-    return Status(side.status().code(), concat(config.position, ": NF '", config.name,
-                                               "' cannot run on the gpu: ", std::string(side.status().message())));
+    return Status(
+        as_refusal(side.status()).code(),
+        concat(config.position, ": NF '", config.name, "' cannot run on the gpu: ", std::string(side.status().message())));
   }
   return side;
 }

@@ -20,8 +20,12 @@ nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 /// What stands for a plug-in where nobody asks its process: it is taken to read and write everything.
 std::unique_ptr<nf::Instance> stand_in_for_plugin(NfConfig const& config);
 
+/// What an NF says against what it is made of. FailedPrecondition becomes InvalidArgument: to who asks whether a chain
+/// can change it would mean that another chain can have the NF.
+Status as_refusal(Status const& of_nf);
+
 /// The NF of an entry that is no plug-in, in the place `shard`. Errors: NotFound for an unknown type, InvalidArgument
-/// for `on: gpu` of an NF without a kernel, both with the entry's position; else as the NF's create().
+/// for `on: gpu` of an NF without a kernel, both with the entry's position; else as the NF's create(), by as_refusal().
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends, nf::Shard shard = {});
 

@@ -65,7 +65,7 @@ struct RunOptions {
   bool trace = false;        ///< keeps the time line for traces() where no file is wanted
   std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
   std::uint32_t workers = 1;         ///< 0, for apply(): as many as there are cores
-  bool new_keys = false;             ///< no key of the chain was used before
+  bool new_keys = false;             ///< no key of the chain was used before: of one start
   SyncOptions sync;
   std::optional<SharingOptions> sharing = std::nullopt;  ///< none: every NF takes the whole device
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
@@ -82,6 +82,7 @@ struct RunOptions {
   std::optional<nf::Ends> ends = std::nullopt;
   /// What the NFs are of those with the same configuration, where the others are somebody else's; none: all are here.
   std::optional<nf::Shard> shard = std::nullopt;
+  /// Where the NFs are part of another process's run, what that is; its `new_keys` is not looked at.
   std::optional<nf::RunContext> context = std::nullopt;
   /// How NFs with a process of their own get it. Its program is empty where they cannot have one.
   NfProcesses processes = {};

@@ -272,6 +272,7 @@ int run(RunArguments const& arguments) {
   // where packets or lines go to standard output, nothing else must
   const bool to_stderr = chain::writes_to_standard_output(*config, *options);
   Result<std::unique_ptr<Session>> created = Session::create(*std::move(config), *options, *registry);
+  options->new_keys = false;  // said of this start, and of none that follows it
   if (!created.ok()) {
     return fail(created.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }

@@ -167,6 +167,7 @@ class Path {
     options.shard = setup.shard;
     options.context = setup.context;
     options.context->goes_on = setup.waits_for_state;
+    options.new_keys = setup.context.new_keys;
     options.with_records = setup.records;
     if (setup.sharing) {
       std::vector<std::size_t> on_gpu;

@@ -153,7 +153,7 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> add_nf(std::shared_ptr<nf_proces
     return absl::IsNotFound(described.status())
                ? Status(described.status().code(),
                         concat(config.position, ": ", std::string(described.status().message())))
-               : at(config, described.status());
+               : at(config, chain::as_refusal(described.status()));
   }
   if (config.on == plan::Processor::kGpu && !described->has_kernel) {
     chain::NfConfig named = config;

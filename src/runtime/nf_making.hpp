@@ -27,6 +27,12 @@ inline void keep_alerts(nf::Instance& instance) {
   }
 }
 
+/// What an NF says against going on beside a session that runs. Most likely it needs what that one still has:
+/// FailedPrecondition. What it says of its configuration or its keys, InvalidArgument, is so whatever runs.
+inline Status as_not_beside(Status const& of_nf) {
+  return of_nf.ok() || absl::IsInvalidArgument(of_nf) ? of_nf : absl::FailedPreconditionError(of_nf.message());
+}
+
 /// What an NF was made of: its configuration with what was in the files that it reads, and which plug-in.
 struct Content {
   chain::NfKey key;

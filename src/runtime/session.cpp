@@ -53,13 +53,14 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(session->settle_sharing(options));
   CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
   session->options_ = options;
-  CATENA_RETURN_IF_ERROR(session->before_ ? session->find_heirs() : absl::OkStatus());
+  session->options_.new_keys = false;  // for this start, and for no session or change that comes after it
+  CATENA_RETURN_IF_ERROR(session->before_ ? session->find_heirs(options.new_keys) : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
   CATENA_RETURN_IF_ERROR(session->make_signals());
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
-  CATENA_RETURN_IF_ERROR(session->start_nfs());
+  CATENA_RETURN_IF_ERROR(session->start_nfs(options.new_keys));
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
   session->register_counts();
   return session;
@@ -245,9 +246,12 @@ Status Session::make_pools(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
-nf::RunContext Session::run_context() const {
-  return options_.context.value_or(nf::RunContext{
-      .live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options_.new_keys});
+/// `new_keys`: of the start, or the change, that it is for.
+nf::RunContext Session::run_context(bool new_keys) const {
+  nf::RunContext context = options_.context.value_or(
+      nf::RunContext{.live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk});
+  context.new_keys = new_keys;
+  return context;
 }
 
 namespace {
@@ -262,9 +266,9 @@ Status start_nf(nf::Persistent& persistent, nf::Nf& nf, nf::RunContext const& co
 
 }  // namespace
 
-Status Session::start_nfs() {
+Status Session::start_nfs(bool new_keys) {
   prepare_processes();
-  const nf::RunContext context = run_context();
+  const nf::RunContext context = run_context(new_keys);
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
@@ -280,10 +284,7 @@ Status Session::start_nfs() {
                                                        "': ", std::string(status.message())));
     }
   });
-  if (before_ && !first_error.ok()) {  // most likely what it needs is still that of the one before
-    return absl::FailedPreconditionError(first_error.message());
-  }
-  return first_error;
+  return before_ ? as_not_beside(first_error) : first_error;
 }
 
 bool Session::wants_device() const {

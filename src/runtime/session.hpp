@@ -71,7 +71,8 @@ class Session {
   /// Where there is one `before`, which has the same `options`, this one is to take over its ends, its packet memory
   /// and what packets have left in NFs that are in both: that goes on until start(), which ends it. No packet is lost
   /// then, and none overtakes another: those that rx takes from there on wait until those before have left.
-  /// FailedPrecondition, besides: `before` cannot be followed by this one; the text says why.
+  /// FailedPrecondition, besides: `before` cannot be followed by this one; the text says why. What an NF refuses of its
+  /// configuration or its keys is InvalidArgument there, too.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
                                                  nf::Registry const& registry, std::stop_token const& give_up = {},
                                                  std::optional<Predecessor> before = std::nullopt);
@@ -94,11 +95,13 @@ class Session {
   /// (see Nf::adopt()). Says which NFs those are, with what they say of themselves, a line each. Beside run(), one
   /// thread at a time; takes as long as create() does for these NFs. Errors, after which nothing has changed:
   ///   FailedPrecondition  more has changed than that, or something that a running chain cannot have changed; the text
-  ///                       says what. The chain has to be made anew
+  ///                       says what. Another session has to be made
+  ///   Aborted             an NF cannot go on with what packets have left in the one that there is. No session can take
+  ///                       over then; one that is made after the end of this one can begin without it
   ///   Unavailable         the device is lost; or no packets came since as many changes as there may be at a time, of
   ///                       NFs that keep what packets leave in them since the last one
   ///   others              as create()
-  /// `new_keys`: as that of RunOptions, of keys that come. `give_up`: as that of create().
+  /// `new_keys`: as that of RunOptions, of keys that come with this change. `give_up`: as that of create().
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false,
                                           std::stop_token const& give_up = {});
   /// At its end those NFs that are nf::Portable are left as they are: another process goes on for them. Any thread,
@@ -179,7 +182,7 @@ class Session {
   void find_process_heirs(std::size_t first);
   bool goes_on_as_process(std::size_t nf) const;
   Status check_before() const;
-  Status find_heirs();
+  Status find_heirs(bool new_keys);
   Status take_over();
   std::uint32_t slots_for_those_before(std::size_t pool) const;
   Result<std::unique_lock<std::mutex>> lock_settled();
@@ -204,7 +207,7 @@ class Session {
   std::unique_lock<std::mutex> admit_recovery();
   nf_process::Setup setup_of_group(std::span<const chain::NfConfig> group, chain::ChainConfig const& config,
                                    bool is_any_elsewhere) const;
-  nf::RunContext run_context() const;
+  nf::RunContext run_context(bool new_keys) const;
   bool wants_device() const;
   /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
   template <typename Visit>
@@ -244,7 +247,7 @@ class Session {
   void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;
   Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
-  Status start_nfs();
+  Status start_nfs(bool new_keys);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options, std::stop_token const& give_up);
   void add_rx(LineBook* lines);
@@ -279,7 +282,7 @@ class Session {
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;
-  chain::RunOptions options_;
+  chain::RunOptions options_;  ///< without new_keys, which is a consent for one start
   std::uint32_t workers_ = 1;
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;

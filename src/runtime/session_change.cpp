@@ -244,8 +244,7 @@ Status Session::check_successors(Successors const& made) const {
 
 /// Of NFs that keep what packets leave in them. None of them waits to be taken then: whose place they take is certain.
 Status Session::prepare_to_adopt(Successors& made, bool new_keys) const {
-  nf::RunContext context = run_context();
-  context.new_keys = new_keys;
+  const nf::RunContext context = run_context(new_keys);
   for (std::size_t i = 0; i < made.instances.size(); ++i) {
     for (std::size_t shard = 0; shard < made.instances[i].size(); ++shard) {
       nf::Instance& next = *made.instances[i][shard];
@@ -261,8 +260,9 @@ Status Session::prepare_to_adopt(Successors& made, bool new_keys) const {
         persistent->join(context);
       }
       if (const Status status = next.nf().prepare_to_adopt(now.instance->nf()); !status.ok()) {
-        return {status.code(),
-                concat(now.config.position, ": NF '", now.config.name, "': ", std::string(status.message()))};
+        // the NF's own word, which no other chain is a way around
+        const auto code = absl::IsFailedPrecondition(status) ? absl::StatusCode::kAborted : status.code();
+        return {code, concat(now.config.position, ": NF '", now.config.name, "': ", std::string(status.message()))};
       }
     }
   }
@@ -302,15 +302,14 @@ Status Session::start_successors(Successors& made, chain::ChainConfig const& nex
     is_any_elsewhere = is_any_elsewhere || is_elsewhere(entry);
   }
   nf_process::Setup setup = setup_of_group(group, next, is_any_elsewhere);
-  nf::RunContext context = run_context();
-  context.new_keys = new_keys;
+  const nf::RunContext context = run_context(new_keys);
   const auto shards = static_cast<std::uint32_t>(made.instances.front().size());
   for (std::uint32_t shard = 0; shard < shards; ++shard) {
     setup.shard = {shard, shards};
     setup.device = device::to_string(config_.devices[shard % config_.devices.size()]);
     nf_process::IsolatedNf& first = *as_isolated(*made.instances.front()[shard]);
     first.prepare(setup);
-    CATENA_RETURN_IF_ERROR(first.start(context));
+    CATENA_RETURN_IF_ERROR(chain::as_refusal(first.start(context)));
   }
   made.has_started = true;
   return absl::OkStatus();

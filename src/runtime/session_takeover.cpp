@@ -5,6 +5,7 @@
 #include "chain/instances.hpp"
 #include "core/log_line.hpp"
 #include "runtime/isolation.hpp"
+#include "runtime/nf_making.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -96,7 +97,7 @@ bool Session::go_on_with_files_of_before(std::size_t nf) {
 
 /// NFs of which there is one with the same name and type in the session before, and which keep what packets leave in
 /// them. FailedPrecondition where one of them cannot go on for the other.
-Status Session::find_heirs() {
+Status Session::find_heirs(bool new_keys) {
   Session const& before = *before_->session;
   std::set<std::string> written;  // by the session before
   for (std::vector<Entry*> const& entries : before.entries_) {
@@ -140,11 +141,11 @@ Status Session::find_heirs() {
       nf::Instance& next = *entries_[nf][shard]->instance;
       nf::Instance& now = *(*found)[shard]->instance;
       if (auto* persistent = dynamic_cast<nf::Persistent*>(&next.nf()); persistent != nullptr) {
-        persistent->join(run_context());
+        persistent->join(run_context(new_keys));
       }
-      if (const Status status = next.nf().prepare_to_adopt(now.nf()); !status.ok()) {
-        return absl::FailedPreconditionError(
-            concat(mine.config.position, ": NF '", mine.config.name, "': ", std::string(status.message())));
+      if (const Status status = as_not_beside(next.nf().prepare_to_adopt(now.nf())); !status.ok()) {
+        return {status.code(),
+                concat(mine.config.position, ": NF '", mine.config.name, "': ", std::string(status.message()))};
       }
       heirs_.push_back({&next, &now});
     }

@@ -29,6 +29,13 @@ bool may_touch(Applied const& applied, Caller const& caller) {
   return is_privileged(caller) || applied.caller.uid == caller.uid;
 }
 
+/// What is remembered of a request. Not that its keys are new: `prepared` has that, for what this request starts.
+Applied applied_of(Prepared const& prepared, std::string const& file, chain::OptionTexts options,
+                   Caller const& caller) {
+  options.new_keys = false;
+  return {prepared.config.name, prepared.config.tenant, caller.uid, file, std::move(options), caller, false};
+}
+
 /// Errors of a file or of options are the caller's, whatever the code; but what he may not open, or has ended, stays
 /// so.
 Status as_callers(Status const& status) {
@@ -122,7 +129,7 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
                                                std::stop_token const& gone) {
   Result<Prepared> prepared = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
-  Applied applied{prepared->config.name, prepared->config.tenant, caller.uid, file, options, caller, false};
+  Applied applied = applied_of(*prepared, file, options, caller);
   if (!name.empty() && name != applied.name) {
     return absl::InvalidArgumentError(
         concat(file, ": describes chain '", applied.name, "', and not '", name, "', which was to be applied"));
@@ -149,7 +156,7 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
                                                  std::stop_token const& gone) const {
   Result<Prepared> prepared = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
-  const Applied applied{prepared->config.name, prepared->config.tenant, caller.uid, file, options, caller, false};
+  const Applied applied = applied_of(*prepared, file, options, caller);
   if (!name.empty() && name != applied.name) {
     return absl::InvalidArgumentError(
         concat(file, ": describes chain '", applied.name, "', and not '", name, "', which was to be applied"));
@@ -185,9 +192,7 @@ Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& 
   if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
     return absl::FailedPreconditionError("it does not run");
   }
-  chain::OptionTexts now = old->applied.options;
-  now.new_keys = applied.options.new_keys;  // it is about the start
-  if (now != applied.options || old->applied.caller != applied.caller || old->applied.tenant != applied.tenant) {
+  if (old->applied.options != applied.options || old->applied.caller != applied.caller || old->applied.tenant != applied.tenant) {
     return absl::FailedPreconditionError("it was applied with other options, or by another user");
   }
   return absl::OkStatus();
@@ -209,7 +214,7 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
     CATENA_RETURN_IF_ERROR(store_.save(applied));
     lock.unlock();
     set_starting(applied.name, old.run);  // who ends the chain ends the change, too
-    Result<std::vector<std::string>> changes = old.run->change(prepared.config, applied.options.new_keys, gone);
+    Result<std::vector<std::string>> changes = old.run->change(prepared.config, prepared.options.new_keys, gone);
     set_starting(applied.name, nullptr);
     status = changes.status();
     lock.lock();
@@ -220,7 +225,7 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
       CATENA_RETURN_IF_ERROR(store_.save(chains_[applied.name].applied));
     }
   }
-  if (absl::IsFailedPrecondition(status)) {
+  if (absl::IsFailedPrecondition(status) || absl::IsAborted(status)) {
     result.why_anew = std::string(status.message());
     spdlog::info("{}: is made anew: {}", applied.name, log_line(result.why_anew));
     return false;

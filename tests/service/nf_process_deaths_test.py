@@ -7,6 +7,7 @@ has another user than the service, but for what no tenant may have.
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -160,6 +161,36 @@ class Writers(NfProcessTest):
         answer = self.run_chain(self.chain("process", [nf.replace("sa.yaml", f"{DATA}/sa-all.yaml, state: other")],
                                            tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/x.pcap"}}'), status=1)
         self.assertIn("--new-keys", answer["errors"][0]["message"])
+
+    def test_a_process_that_is_started_again_takes_no_keys_without_a_state(self):
+        text = (pathlib.Path(DATA) / "sa-all.yaml").read_text()
+        (self.folder / "sa.yaml").write_text(text)
+        nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
+        process = self.start(self.chain("process", [nf], rx="{generator: {rate: 20000, packet: 100, flows: 3}}",
+                                        tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/out"}}'), "--new-keys")
+        pid = self.pids(process)[0]
+        # in place: the process was shown this file, and not its name
+        (self.folder / "sa.yaml").write_text(text + """  - spi: 5000
+    source: 192.0.2.1
+    destination: 198.51.100.1
+    encryption_key: "00000000000000000000000000000000000050ff"
+    authentication_key: "00000000000000000000000000000000000050ff"
+""")
+        os.kill(pid, signal.SIGKILL)
+        lines = [""]
+        while "there is no state of the association with SPI 5000, and its keys are refused" not in lines[-1]:
+            lines.append(process.stderr.readline())
+            self.assertTrue(lines[-1], "".join(lines))
+        states = [file.read_text() for file in (self.folder / "sa.yaml.state").glob("encrypt-*")]
+        self.assertNotIn("spi: 5000", "".join(states))
+        (self.folder / "sa.yaml").write_text(text)
+        sent = (self.folder / "out").stat().st_size
+        wait_for(lambda: (self.folder / "out").stat().st_size > sent + 100_000)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        numbers = self.numbers_of(self.folder / "out")
+        self.assertEqual(len(set(numbers)), len(numbers), "a number was used twice")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,8 @@ class Nf {
 
   /// Makes all ready so that adopt() can go on for `before`, another NF of the same type in a running chain. Called
   /// beside packets, and before this NF had any; of `before` it reads what never changes. FailedPrecondition says what
-  /// stands against it, for people. Not called where packets leave nothing in an NF (Sharding::kPacket).
+  /// stands against it, for people: a chain that begins without what packets left in `before` could have this NF.
+  /// InvalidArgument: none could. Not called where packets leave nothing in an NF (Sharding::kPacket).
   virtual Status prepare_to_adopt(Nf const& before);
   /// Takes over what packets have left in `before`, which gets none any more: flows, mappings, sequence numbers, replay
   /// windows; what this configuration has no place for ends. Called between two packets by the thread of the other
