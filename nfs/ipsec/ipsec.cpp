@@ -7,6 +7,7 @@
 #include "device_state.hpp"
 #include "encryptor.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -60,28 +61,82 @@ Result<std::string> read_state_folder(nf::Config& config, std::string const& sa_
   return config.output_folder("state", sa_path + ".state");
 }
 
-Status name_outputs(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
-  return read_state_folder(config, path).status();
+Result<Direction> read_direction(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("direction", {"encrypt", "decrypt"}));
+  return word == "encrypt" ? Direction::kEncrypt : Direction::kDecrypt;
 }
 
-}  // namespace
-
-std::string IpsecNf::state_name(Association const& association) const {
+std::string state_name(Association const& association, Direction direction, cipher::CryptoBurst& crypto) {
   std::vector<std::uint8_t> identity;
   const auto add = [&identity](auto const& bytes) { identity.insert(identity.end(), bytes.begin(), bytes.end()); };
-  if (tunnels_->direction == Direction::kEncrypt) {
+  if (direction == Direction::kEncrypt) {
     // a number is used up with the key, whatever the association's name is
     add(association.encryption_key);
     add(association.salt);
-    return concat("encrypt-", crypto_->fingerprint(identity));
+    return concat("encrypt-", crypto.fingerprint(identity));
   }
   add(association.authentication_key);
   std::array<std::uint8_t, 8> name;
   packet::store_be32(name.data(), association.spi);
   packet::store_be32(name.data() + 4, association.destination);
   add(name);
-  return concat("decrypt-", crypto_->fingerprint(identity));
+  return concat("decrypt-", crypto.fingerprint(identity));
+}
+
+/// Whether a selector has ports, and no other one takes what shows none of the same datagrams.
+bool lacks_rest(Selector const& selector, std::span<const Session> sessions) {
+  const auto is_without = [&](std::uint8_t protocol) {
+    return (selector.protocol < 0 || selector.protocol == protocol) &&
+           std::ranges::none_of(sessions, [&](Session const& other) {
+             return other.association.selector.matches_rest_of(selector, protocol);
+           });
+  };
+  return selector.needs_ports && (is_without(packet::kProtocolTcp) || is_without(packet::kProtocolUdp));
+}
+
+/// What the operator should know of selectors with ports; empty: nothing.
+std::string warn_of_ports(std::span<const Session> sessions, Direction direction) {
+  std::size_t count = 0;
+  std::uint32_t first = 0;
+  for (Session const& session : sessions) {
+    if (lacks_rest(session.association.selector, sessions)) {
+      first = count++ == 0 ? session.association.spi : first;
+    }
+  }
+  if (count == 0) {
+    return {};
+  }
+  return concat(nf::kWarning, count == 1 ? "the selector of the association with SPI " : "the selector of ",
+                count == 1 ? std::to_string(first) : concat(count, " associations, the first with SPI ", first, ","),
+                " has ports, which only the first fragment of a datagram shows: the others do not match it (RFC 4301, "
+                "section 7.2) and are dropped as `",
+                direction == Direction::kEncrypt ? "fragment" : "selector_mismatch",
+                "`. An association with `destination_port: opaque` and the same addresses carries them");
+}
+
+void name_keys(std::span<const Association> associations, Direction direction, cipher::CryptoBurst& crypto) {
+  for (Association const& association : associations) {
+    if (direction == Direction::kEncrypt) {
+      nf::Config::encrypts_with(state_name(association, direction, crypto),
+                                concat("the association with SPI ", association.spi));
+    }
+  }
+}
+
+Status name_outputs(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const Direction direction, read_direction(config));
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
+  CATENA_RETURN_IF_ERROR(read_state_folder(config, path).status());
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
+  CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
+  name_keys(associations, direction, *crypto);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string IpsecNf::state_name(Association const& association) const {
+  return ipsec::state_name(association, tunnels_->direction, *crypto_);
 }
 
 std::optional<Reservations::Entry> IpsecNf::entry_for(Association const& association) {
@@ -369,6 +424,9 @@ std::vector<std::string> IpsecNf::start_report() const {
   std::vector<std::string> lines{concat(tunnels_->direction == Direction::kEncrypt ? "encrypt, " : "decrypt, ",
                                         sessions_.size(), sessions_.size() == 1 ? " association" : " associations",
                                         ", aes-128-ctr, hmac-sha1-96")};
+  if (std::string warning = warn_of_ports(sessions_, tunnels_->direction); !warning.empty()) {
+    lines.push_back(std::move(warning));
+  }
   if (states_->kept > 0) {
     lines.push_back(concat("sequence numbers kept in ", tunnels_->state_folder, ": ", states_->fresh.load(), " new, ",
                            states_->kept - states_->fresh, " go on where they ended"));
@@ -389,8 +447,7 @@ void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcom
 }
 
 Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("direction", {"encrypt", "decrypt"}));
-  const Direction direction = word == "encrypt" ? Direction::kEncrypt : Direction::kDecrypt;
+  CATENA_ASSIGN_OR_RETURN(const Direction direction, read_direction(config));
   std::int64_t mtu = kDefaultMtu;
   if (direction == Direction::kEncrypt) {
     CATENA_ASSIGN_OR_RETURN(mtu, config.integer_or("mtu", kDefaultMtu, kMinMtu, kMaxMtu));
@@ -404,6 +461,7 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
+  name_keys(associations, direction, *crypto);
   auto tunnels = std::make_shared<Tunnels>();
   tunnels->direction = direction;
   tunnels->state_folder = std::move(state_folder);

@@ -5,6 +5,7 @@
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/traffic.hpp>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -394,6 +395,56 @@ TEST(Configuration, start_report_names_direction_and_associations) {
   const auto nf = make("decrypt", kSaFile);
   ASSERT_TRUE(nf.ok()) << nf.status();
   EXPECT_THAT((*nf)->start_report(), ::testing::ElementsAre("decrypt, 2 associations, aes-128-ctr, hmac-sha1-96"));
+}
+
+/// What is warned of for tunnels with these selectors.
+std::vector<std::string> warnings(std::string_view direction, std::vector<std::string> const& selectors) {
+  std::string file = "associations:\n";
+  for (std::size_t i = 0; i < selectors.size(); ++i) {
+    file += fmt::format(
+        "  - spi: {0}\n    source: 192.0.2.1\n    destination: 198.51.100.1\n    encryption_key: \"{0:040x}\"\n"
+        "    authentication_key: \"{0:040x}\"\n    selector: {1}\n",
+        4096 + i, selectors[i]);
+  }
+  const auto nf = make(direction, file);
+  EXPECT_TRUE(nf.ok()) << nf.status();
+  std::vector<std::string> lines = nf.ok() ? (*nf)->start_report() : std::vector<std::string>();
+  std::erase_if(lines, [](std::string const& line) { return !line.starts_with(nf::kWarning); });
+  return lines;
+}
+
+TEST(Configuration, selectors_with_ports_are_warned_of_where_nobody_carries_the_rest) {
+  const std::string web = "{destination: 10.2.0.0/16, protocol: tcp, destination_port: 443}";
+  EXPECT_THAT(warnings("encrypt", {web}),
+              ::testing::ElementsAre(::testing::AllOf(HasSubstr("the association with SPI 4096 has ports"),
+                                                      HasSubstr("RFC 4301, section 7.2"), HasSubstr("`fragment`"))));
+  EXPECT_THAT(warnings("decrypt", {web}), ::testing::ElementsAre(HasSubstr("`selector_mismatch`")));
+  EXPECT_THAT(warnings("encrypt", {"{}", web, "{protocol: icmp}", "{source_port: 53}"}), ::testing::IsEmpty());
+  EXPECT_THAT(warnings("encrypt", {"{source: 10.1.0.0/16}", web, "{destination_port: 1-9}"}),
+              ::testing::ElementsAre(HasSubstr("the selector of 2 associations, the first with SPI 4097, has ports")));
+  struct Case {
+    const char* with_ports;
+    const char* rest;
+    bool is_carried;
+  };
+  const Case cases[] = {
+      {"{protocol: tcp, destination_port: 443}", "{protocol: tcp, destination_port: opaque}", true},
+      {"{protocol: tcp, destination_port: 443}", "{source_port: opaque}", true},
+      {"{protocol: tcp, destination_port: 443}", "{protocol: tcp}", true},
+      {"{protocol: tcp, destination_port: 443}", "{protocol: udp, destination_port: opaque}", false},
+      {"{protocol: tcp, destination_port: 443}", "{protocol: tcp, source_port: 1-65535}", false},
+      {"{source_port: 53}", "{protocol: udp}", false},
+      {"{source: 10.1.0.0/16, source_port: 53}", "{source: 10.0.0.0/8}", true},
+      {"{source: 10.1.0.0/16, source_port: 53}", "{source: 10.1.0.0/17}", false},
+      {"{source: 10.1.0.0/16, source_port: 53}", "{destination: 10.0.0.0/8}", false},
+      {"{source_port: 53}", "{source: 10.0.0.0/8}", false},
+  };
+  for (Case const& test : cases) {
+    EXPECT_EQ(warnings("encrypt", {test.with_ports, test.rest}).empty(), test.is_carried)
+        << test.with_ports << ' ' << test.rest;
+    EXPECT_EQ(warnings("encrypt", {test.rest, test.with_ports}).empty(), test.is_carried)
+        << test.rest << ' ' << test.with_ports;
+  }
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ Status no_state(std::string const& path, std::uint32_t spi) {
   return absl::InvalidArgumentError(concat(
       path, ": there is no state of the association with SPI ", spi,
       ", and its keys are refused: whether they were used before is not known, and the same sequence numbers would be "
-      "used again. Bring back the folder that the last run wrote, or give it new keys and say --new-keys to `catena run` "
+      "used again. Bring back the folder that the last run wrote, or give it new keys and say --new-keys to `catena "
+      "run` "
       "or `catena apply`, which counts once, and never at SIGHUP"));
 }
 

@@ -44,6 +44,7 @@ struct Prefix {
   std::uint32_t address = 0;
   std::uint32_t mask = 0;
   bool contains(std::uint32_t other) const { return ((address ^ other) & mask) == 0; }
+  bool contains(Prefix const& other) const { return (mask & ~other.mask) == 0 && contains(other.address); }
 };
 
 struct PortRange {
@@ -80,6 +81,11 @@ struct Selector {
     }
     return source.contains(flow.source) && destination.contains(flow.destination) &&
            (protocol < 0 || protocol == flow.protocol);
+  }
+  /// Whether it matches all that hides its ports of the datagrams of protocol `of` that `other` may match.
+  bool matches_rest_of(Selector const& other, std::uint8_t of) const {
+    return source.contains(other.source) && destination.contains(other.destination) &&
+           (protocol < 0 || protocol == of) && !needs_ports;
   }
 };
 

@@ -14,11 +14,12 @@
 namespace catena::chain {
 
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
-             std::vector<RefusedRules>& refused, std::vector<NamedFile>* files) {
+             std::vector<RefusedRules>& refused, std::vector<NamedFile>* files, std::vector<std::string>* warnings) {
   Findings findings;
   findings.add(apply(options, config));
   const nf::NamedFiles of_nfs;
   std::vector<std::unique_ptr<nf::Instance>> instances;
+  std::vector<KeysOfNf> keys;
   for (NfConfig const& entry : config.nfs) {
     if (!entry.plugin.empty()) {
       if (options.processes.try_out) {
@@ -28,8 +29,10 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
       continue;
     }
     const std::size_t named_before = of_nfs.files().size();
+    const auto keys_before = static_cast<std::ptrdiff_t>(of_nfs.keys().size());
     instances.push_back(
         findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards})));
+    keys.push_back({entry.name, entry.position, {of_nfs.keys().begin() + keys_before, of_nfs.keys().end()}});
     if (entry.isolation == Isolation::kProcess) {
       findings.add(check_written_for_process(std::span(of_nfs.files()).subspan(named_before)));
     }
@@ -39,9 +42,13 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
     if (std::vector<nf::Refusal> rules = refusals_of(*instances.back()); !rules.empty()) {
       refused.push_back({entry.name, std::move(rules)});
     }
+    if (warnings != nullptr) {
+      std::ranges::move(warnings_of(*instances.back()), std::back_inserter(*warnings));
+    }
   }
   const std::vector<NamedFile> named = named_files(config, options, of_nfs.files());
   findings.add(check_files(named));
+  findings.add(check_keys(keys));
   if (files != nullptr) {
     *files = named;
   }

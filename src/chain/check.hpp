@@ -22,8 +22,10 @@ struct RefusedRules {
 /// Whether Chain::create() would take the chain on a machine that has its devices and ports: reads what it reads, makes
 /// the NFs and the device tables of those placed on the gpu, and plans, but opens no port, no device and no output.
 /// A capture that is a regular file is opened. The error lists all that is wrong, a line each. `refused` gets an entry
-/// for each NF that refuses rules, and `files` becomes the files that are named where it is not null.
+/// for each NF that refuses rules; where they are not null `files` becomes the files that are named, and `warnings`
+/// gets what NFs warn of.
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
-             std::vector<RefusedRules>& refused, std::vector<NamedFile>* files = nullptr);
+             std::vector<RefusedRules>& refused, std::vector<NamedFile>* files = nullptr,
+             std::vector<std::string>* warnings = nullptr);
 
 }  // namespace catena::chain

@@ -90,12 +90,22 @@ std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {
   return refusing == nullptr ? std::vector<nf::Refusal>() : refusing->refusals();
 }
 
+std::vector<std::string> warnings_of(nf::Instance const& instance) {
+  std::vector<std::string> warnings;
+  for (std::string const& line : instance.nf().start_report()) {
+    if (line.starts_with(nf::kWarning)) {
+      warnings.push_back(concat("NF '", instance.name(), "': ", line.substr(nf::kWarning.size())));
+    }
+  }
+  return warnings;
+}
+
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance) {
   Result<nf::KernelSide> side = instance.nf().kernel_side();
   if (!side.ok()) {
-    return Status(
-        as_refusal(side.status()).code(),
-        concat(config.position, ": NF '", config.name, "' cannot run on the gpu: ", std::string(side.status().message())));
+    return Status(as_refusal(side.status()).code(),
+                  concat(config.position, ": NF '", config.name,
+                         "' cannot run on the gpu: ", std::string(side.status().message())));
   }
   return side;
 }

@@ -42,6 +42,9 @@ Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Inst
 /// The rules that the NF does not apply.
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance);
 
+/// The warnings among what the NF says at a start: "NF 'vpn': the selector ...".
+std::vector<std::string> warnings_of(nf::Instance const& instance);
+
 /// kernel_side() with the entry's position in errors.
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);
 

@@ -123,6 +123,25 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   return files;
 }
 
+Status check_keys(std::span<const KeysOfNf> nfs) {
+  std::map<std::string_view, std::pair<KeysOfNf const*, nf::NamedKey const*>> holders;
+  std::string errors;
+  for (KeysOfNf const& nf : nfs) {
+    std::string error;  // the first is enough of those that a file has
+    for (nf::NamedKey const& key : nf.keys) {
+      const auto [holder, is_first] = holders.try_emplace(key.id, &nf, &key);
+      auto const& [other, theirs] = holder->second;
+      if (!is_first && error.empty()) {
+        error =
+            concat(nf.position, ": NF '", nf.nf, "': ", key.what, " has the keys of ", theirs->what, " of NF '",
+                   other->nf, "', and both would encrypt with the same key stream; give one of them keys of its own");
+      }
+    }
+    errors += concat(errors.empty() || error.empty() ? "" : "\n", error);
+  }
+  return errors.empty() ? absl::OkStatus() : absl::InvalidArgumentError(errors);
+}
+
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options) {
   const std::vector<NamedFile> files = named_files(config, options, {});
   return std::any_of(files.begin(), files.end(),

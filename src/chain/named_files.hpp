@@ -25,6 +25,17 @@ struct NamedFile {
 std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
                                    std::span<const nf::NamedFile> of_nfs);
 
+/// The keys that an NF of a chain encrypts with.
+struct KeysOfNf {
+  std::string nf;        ///< its name
+  std::string position;  ///< of its entry in the chain file
+  std::vector<nf::NamedKey> keys;
+};
+
+/// Whether no two NFs encrypt with the same key: they would encrypt different packets with the same key stream. The
+/// InvalidArgument has a line for each NF with a key of one before it, with the names of both and what has the key.
+Status check_keys(std::span<const KeysOfNf> nfs);
+
 /// Whether packets, or lines about them, go to standard output: nothing else may then.
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options);
 

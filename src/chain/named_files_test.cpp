@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/named_files.hpp"
 
+#include <catena/core/text.hpp>
 #include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
@@ -90,6 +91,22 @@ TEST(CheckFiles, a_file_of_others_is_not_written) {
   }
   EXPECT_THAT(error_of({written(folder.path("mine"))}), HasSubstr("mine: Permission denied"));
   EXPECT_THAT(error_of({written(folder.path("locked/out"))}), HasSubstr("locked: Permission denied"));
+}
+
+TEST(CheckKeys, no_two_nfs_have_the_same_ones) {
+  const KeysOfNf a{"a", "c.yaml:7:7", {{"one", "association 1"}, {"two", "association 2"}}};
+  const KeysOfNf b{"b", "c.yaml:8:7", {{"three", "association 3"}, {"two", "association 4"}, {"one", "association 5"}}};
+  const KeysOfNf c{"c", "c.yaml:9:7", {{"three", "association 6"}, {"four", "association 7"}}};
+  const KeysOfNf d{"d", "c.yaml:10:7", {{"five", "association 8"}}};
+  EXPECT_TRUE(check_keys(std::vector<KeysOfNf>{}).ok());
+  EXPECT_TRUE(check_keys(std::vector<KeysOfNf>{a, c, d}).ok());
+  const Status status = check_keys(std::vector<KeysOfNf>{a, b, c, d});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const auto line = [](std::string_view position, std::string_view nf, int mine, int theirs, std::string_view other) {
+    return concat(position, ": NF '", nf, "': association ", mine, " has the keys of association ", theirs, " of NF '",
+                  other, "', and both would encrypt with the same key stream; give one of them keys of its own");
+  };
+  EXPECT_EQ(status.message(), concat(line("c.yaml:8:7", "b", 4, 2, "a"), "\n", line("c.yaml:9:7", "c", 6, 3, "b")));
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
   }
   checked.warnings = chain::flow_warnings(config);
   // says all that is wrong with a chain whose NFs cannot be placed
-  CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, registry, checked.refused));
+  CATENA_RETURN_IF_ERROR(
+      chain::check(std::move(config), options, registry, checked.refused, nullptr, &checked.warnings));
   return placement.status();
 }
 

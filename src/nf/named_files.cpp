@@ -25,4 +25,10 @@ void NamedFiles::add(NamedOutput output) {
   }
 }
 
+void NamedFiles::add(NamedKey key) {
+  if (innermost != nullptr) {
+    innermost->keys_.push_back(std::move(key));
+  }
+}
+
 }  // namespace catena::nf

@@ -222,8 +222,11 @@ Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> gro
   std::vector<std::vector<nf::NamedOutput>> outputs;
   for (chain::NfConfig const& config : group) {
     const auto files = static_cast<std::ptrdiff_t>(collector.files().size());
+    const auto keys = static_cast<std::ptrdiff_t>(collector.keys().size());
     outputs.push_back(outputs_of(config, registry, collector));
-    all.push_back({nullptr, {collector.files().begin() + files, collector.files().end()}});
+    all.push_back({nullptr,
+                   {collector.files().begin() + files, collector.files().end()},
+                   {collector.keys().begin() + keys, collector.keys().end()}});
     CATENA_RETURN_IF_ERROR(chain::check_written_for_process(all.back().files));
     const std::string origin = config.plugin.empty() ? registry.origin(config.type) : std::string();
     std::error_code error;

@@ -27,6 +27,7 @@ bool needs_servers(chain::ChainConfig const& chain);
 struct Isolated {
   std::unique_ptr<nf::Instance> instance;
   std::vector<nf::NamedFile> files;  ///< that its configuration says are written
+  std::vector<nf::NamedKey> keys;    ///< that it encrypts with
 };
 
 /// Starts the process of an NF, or of the NFs of a group (see chain::group_of()), which may write what their

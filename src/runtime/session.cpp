@@ -96,6 +96,7 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
       continue;
     }
     const std::size_t files = of_nfs.files().size();
+    const auto keys = static_cast<std::ptrdiff_t>(of_nfs.keys().size());
     first.push_back(
         {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
     const std::span<const nf::NamedFile> own = std::span(of_nfs.files()).subspan(files);
@@ -103,10 +104,16 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
       first.back().key = findings.take(chain::key_of(config, own));
     }
     first.back().files.assign(own.begin(), own.end());
+    first.back().keys.assign(of_nfs.keys().begin() + keys, of_nfs.keys().end());
     first.back().content = content_of(config, own);
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
+  std::vector<chain::KeysOfNf> all_keys;
+  for (Entry const& entry : first) {
+    all_keys.push_back({entry.config.name, entry.config.position, entry.keys});
+  }
+  CATENA_RETURN_IF_ERROR(chain::check_keys(all_keys));
   return make_sections(registry, options, std::move(first));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "chain/named_files.hpp"
 #include "chain/placing.hpp"
 #include "chain/run_options.hpp"
 #include "chain/sections.hpp"
@@ -143,6 +144,7 @@ class Session {
     Stage* stage = nullptr;                          ///< null: that of an NF before, which has the same process
     std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
     std::vector<nf::NamedFile> files = {};           ///< that it named when it was made
+    std::vector<nf::NamedKey> keys = {};             ///< the same
     /// Its configuration with what was in the files then; none: they could not be read again.
     std::optional<Content> content = std::nullopt;
   };
@@ -196,6 +198,7 @@ class Session {
                                                           std::stop_token const& give_up);
   Status make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
                             std::stop_token const& give_up, nf::NamedFiles const& of_nfs, Successors& made);
+  std::vector<chain::KeysOfNf> keys_with(std::span<const Successors> all, chain::ChainConfig const& next) const;
   Status check_successors(Successors const& made) const;
   Status prepare_to_adopt(Successors& made, bool new_keys) const;
   Status attach_successors(Successors& made);

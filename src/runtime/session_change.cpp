@@ -41,6 +41,7 @@ struct Session::Successors {
   std::vector<std::vector<std::unique_ptr<nf::Instance>>> instances = {};
   std::vector<std::unique_ptr<DeviceStage::Attachment>> attachments = {};  ///< for each shard, of one NF on a device
   std::vector<std::vector<nf::NamedFile>> files = {};                      ///< for each NF
+  std::vector<std::vector<nf::NamedKey>> keys = {};                        ///< for each NF
   std::vector<std::optional<Content>> contents = {};  ///< for each NF, from before it read its files
   bool is_isolated = false;
   bool has_started = false;  ///< the process has made them
@@ -162,7 +163,22 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
     }
   }
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(next, options_, files)));
+  CATENA_RETURN_IF_ERROR(chain::check_keys(keys_with(all, next)));
   return all;
+}
+
+/// Those of the NFs of `next`, of which `all` are others than now.
+std::vector<chain::KeysOfNf> Session::keys_with(std::span<const Successors> all, chain::ChainConfig const& next) const {
+  std::vector<chain::KeysOfNf> keys;
+  for (std::size_t nf = 0; nf < next.nfs.size(); ++nf) {
+    keys.push_back({next.nfs[nf].name, next.nfs[nf].position, first_of(nf).keys});
+  }
+  for (Successors const& made : all) {
+    for (std::size_t i = 0; i < made.keys.size(); ++i) {
+      keys[made.first + i].keys = made.keys[i];
+    }
+  }
+  return keys;
 }
 
 /// The NF at `first`, or those of its process, for every shard.
@@ -173,11 +189,13 @@ Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& 
   const auto shards = static_cast<std::uint32_t>(entries_[first].size());
   if (!made.is_isolated) {
     const std::size_t files = of_nfs.files().size();
+    const std::size_t keys = of_nfs.keys().size();
     CATENA_ASSIGN_OR_RETURN(auto instance,
                             chain::make_instance(next.nfs[first], registry, wants_records(options_),
                                                  options_.ends.value_or(chain::ends_of(config_.rx, config_.tx)),
                                                  options_.shard.value_or(nf::Shard{0, config_.shards})));
     made.files.emplace_back(of_nfs.files().begin() + static_cast<std::ptrdiff_t>(files), of_nfs.files().end());
+    made.keys.emplace_back(of_nfs.keys().begin() + static_cast<std::ptrdiff_t>(keys), of_nfs.keys().end());
     std::vector<std::unique_ptr<nf::Instance>>& of_shards = made.instances.emplace_back();
     of_shards.push_back(std::move(instance));
     for (std::uint32_t shard = 1; shard < shards; ++shard) {
@@ -189,6 +207,7 @@ Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& 
     const std::span<const chain::NfConfig> configs(&next.nfs[group.first], group.end - group.first);
     made.instances.resize(configs.size());
     made.files.resize(configs.size());
+    made.keys.resize(configs.size());
     chain::RunOptions options = options_;
     options.processes.give_up = give_up;
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
@@ -199,6 +218,7 @@ Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& 
         made.instances[i].push_back(std::move(isolated[i].instance));
         if (shard == 0) {
           made.files[i] = std::move(isolated[i].files);
+          made.keys[i] = std::move(isolated[i].keys);
         }
       }
     }
@@ -338,6 +358,7 @@ void Session::publish(std::vector<Successors> all, chain::ChainConfig const& nex
     for (std::size_t i = 0; i < made.files.size(); ++i) {
       for (Entry* const entry : entries_[made.first + i]) {
         entry->files = made.files[i];
+        entry->keys = made.keys[i];
         entry->content = made.contents[i];
       }
     }

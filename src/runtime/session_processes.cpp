@@ -50,6 +50,7 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
     }
     first.back().content = content_of(config, made[i].files);
     first.back().files = std::move(made[i].files);
+    first.back().keys = std::move(made[i].keys);
     config.on = plan::Processor::kCpu;  // as far as this process is concerned
   }
   return findings.status();

@@ -243,10 +243,15 @@ std::string Session::describe_shards() const {
 std::vector<std::string> Session::start_report() const {
   std::vector<std::string> lines;
   for (std::string const& warning : chain::flow_warnings(config_)) {
-    lines.push_back(concat("WARNING  ", warning));
+    lines.push_back(concat(nf::kWarning, warning));
   }
   for (std::string const& nf : begins_anew_) {
-    lines.push_back(concat("WARNING  NF '", nf, "' begins anew: what packets had left in it does not go along"));
+    lines.push_back(concat(nf::kWarning, "NF '", nf, "' begins anew: what packets had left in it does not go along"));
+  }
+  for (nf::Instance const* nf : first_instances()) {
+    for (std::string const& warning : chain::warnings_of(*nf)) {
+      lines.push_back(concat(nf::kWarning, warning));
+    }
   }
   for (auto const& device : opened_) {
     lines.push_back(concat("device   ", describe(device->info())));
@@ -289,7 +294,7 @@ std::vector<std::string> Session::start_report() const {
     Entry const& entry = *entries.front();
     std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type, placement_of(entry));
     for (std::string const& detail : entry.instance->nf().start_report()) {
-      line += concat("\n           ", detail);
+      line += detail.starts_with(nf::kWarning) ? std::string() : concat("\n           ", detail);
     }
     for (std::size_t shard = 1; shard < entries.size(); ++shard) {
       if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {

@@ -2,9 +2,16 @@
 #include "runtime/session.hpp"
 #include "runtime/test_support.hpp"
 
+#include <catena/core/text.hpp>
+#include <catena/nf/persistent.hpp>
+
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace catena::runtime {
@@ -97,6 +104,132 @@ TEST(Session, progress_counts_as_sent_what_the_port_took) {
   EXPECT_EQ(progress.received, 1000U);
   EXPECT_EQ(progress.sent, 0U);
   EXPECT_EQ(progress.dropped, 1000U);
+}
+
+/// Refuses what its configuration says, with the code it says.
+class PickyNf final : public nf::Nf, public nf::Persistent {
+ public:
+  explicit PickyNf(std::string refuses) : refuses_(std::move(refuses)) {}
+  nf::Hints hints() const override { return {}; }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+  Status start(nf::RunContext const& context) override {
+    contexts().push_back(context);
+    return refuses_ == "start"   ? absl::InvalidArgumentError("unknown keys")
+           : refuses_ == "taken" ? absl::FailedPreconditionError("another run has them")
+                                 : absl::OkStatus();
+  }
+  void join(nf::RunContext const& context) override { contexts().push_back(context); }
+  Status prepare_to_adopt(nf::Nf const& /*before*/) override {
+    return refuses_ == "adopt"  ? absl::FailedPreconditionError("another table")
+           : refuses_ == "keys" ? absl::InvalidArgumentError("unknown keys")
+                                : absl::OkStatus();
+  }
+
+  /// Of all of them, as they were told.
+  static std::vector<nf::RunContext>& contexts() {
+    static std::vector<nf::RunContext> contexts;
+    return contexts;
+  }
+
+ private:
+  std::string refuses_;
+};
+
+Result<std::unique_ptr<nf::Nf>> make_picky(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(std::string refuses, config.string("refuses"));
+  if (refuses == "create") {
+    return absl::FailedPreconditionError("not on a Sunday");
+  }
+  return std::make_unique<PickyNf>(std::move(refuses));
+}
+
+/// Chains of picky NFs, one of which is there and another one to follow.
+class PickyChain : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    static constexpr nf::ConfigKey kKeys[] = {{"refuses", "text", "", ""}};
+    static constexpr nf::Descriptor kPicky{.type = "picky",
+                                           .help = "",
+                                           .drop_reasons = {},
+                                           .config = kKeys,
+                                           .sharding = nf::Sharding::kFlow,
+                                           .create = &make_picky};
+    PickyNf::contexts().clear();
+    ASSERT_TRUE(registry_.add(kPicky).ok());
+    auto first = create({"nothing"}, true, nullptr);
+    ASSERT_TRUE(first.ok()) << first.status();
+    first_ = *std::move(first);
+  }
+  static chain::ChainConfig config(std::vector<std::string> const& refuses) {
+    std::string text =
+        "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: {generator: {}}\n  tx: null\n  "
+        "nfs:\n";
+    for (std::size_t i = 0; i < refuses.size(); ++i) {
+      text += concat("    - {name: nf", i, ", type: picky, config: {refuses: ", refuses[i], "}}\n");
+    }
+    Result<chain::ChainConfig> config = chain::parse_chain(text, "chain.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return *std::move(config);
+  }
+  Result<std::unique_ptr<Session>> create(std::vector<std::string> const& refuses, bool new_keys, Session* before) {
+    chain::RunOptions options;
+    options.new_keys = new_keys;
+    return Session::create(config(refuses), options, registry_, {},
+                           before == nullptr ? std::nullopt : std::optional(Predecessor{before, nullptr}));
+  }
+  Status change(std::string const& refuses) { return first_->change(config({refuses}), registry_).status(); }
+  Status follow(std::vector<std::string> const& refuses) { return create(refuses, false, first_.get()).status(); }
+
+  nf::Registry registry_;
+  std::unique_ptr<Session> first_;
+};
+
+TEST_F(PickyChain, what_an_nf_refuses_is_no_other_shape) {
+  EXPECT_EQ(first_->change(config({"nothing", "nothing"}), registry_).status().code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "another shape";
+  for (const char* refuses : {"create", "keys"}) {
+    EXPECT_EQ(change(refuses).code(), absl::StatusCode::kInvalidArgument) << refuses;
+    EXPECT_EQ(follow({refuses}).code(), absl::StatusCode::kInvalidArgument) << refuses;
+    EXPECT_EQ(follow({"nothing", refuses}).code(),
+              refuses == std::string_view("keys") ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument)
+        << "an NF that comes has none before it";
+  }
+  EXPECT_EQ(change("adopt").code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(follow({"adopt"}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(follow({"nothing", "start"}).code(), absl::StatusCode::kInvalidArgument) << "whatever runs";
+  EXPECT_EQ(follow({"nothing", "taken"}).code(), absl::StatusCode::kFailedPrecondition)
+      << "by the one that runs, perhaps";
+  EXPECT_EQ(follow({"nothing", "nothing"}), absl::OkStatus());
+}
+
+TEST_F(PickyChain, that_keys_are_new_is_said_of_one_start) {
+  const auto told = [] {
+    std::vector<bool> told;
+    for (nf::RunContext const& context : std::exchange(PickyNf::contexts(), {})) {
+      told.push_back(context.new_keys);
+    }
+    return told;
+  };
+  EXPECT_EQ(told(), std::vector<bool>{true}) << "the first start";
+  EXPECT_EQ(change("something"), absl::OkStatus());
+  EXPECT_EQ(told(), std::vector<bool>{false});
+  auto next = create({"nothing", "nothing"}, true, first_.get());
+  EXPECT_FALSE(next.ok()) << "no packets have come since";
+  first_ = nullptr;
+  auto anew = create({"nothing"}, true, nullptr);
+  ASSERT_TRUE(anew.ok()) << anew.status();
+  first_ = *std::move(anew);
+  told();
+  next = create({"nothing", "nothing"}, true, first_.get());
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(told(), (std::vector<bool>{true, true})) << "where it is said of what takes over";
+  next = create({"nothing", "nothing"}, false, first_.get());
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(told(), (std::vector<bool>{false, false}));
+  EXPECT_EQ(first_->change(config({"something"}), registry_, true).status(), absl::OkStatus());
+  EXPECT_EQ(told(), std::vector<bool>{true}) << "where it is said of a change";
 }
 
 }  // namespace

@@ -192,7 +192,8 @@ Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& 
   if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
     return absl::FailedPreconditionError("it does not run");
   }
-  if (old->applied.options != applied.options || old->applied.caller != applied.caller || old->applied.tenant != applied.tenant) {
+  if (old->applied.options != applied.options || old->applied.caller != applied.caller ||
+      old->applied.tenant != applied.tenant) {
     return absl::FailedPreconditionError("it was applied with other options, or by another user");
   }
   return absl::OkStatus();

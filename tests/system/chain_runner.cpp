@@ -124,6 +124,25 @@ std::string first_difference(std::string const& actual, std::string const& expec
   }
 }
 
+std::string with_keys(std::string associations, unsigned number) {
+  constexpr std::string_view kSalt = "salt: \"";
+  for (std::size_t at = associations.find(kSalt); number != 0 && at != std::string::npos;
+       at = associations.find(kSalt, at + 1)) {
+    associations.replace(at + kSalt.size(), 2, fmt::format("{:02x}", number));
+  }
+  return associations;
+}
+
+std::string sa_file(std::string const& name, unsigned number) {
+  const std::string original = data_file(concat("chain/", name));
+  if (number == 0) {
+    return original;
+  }
+  const fs::path path = scratch_folder() / concat(number, "-", name);
+  std::ofstream(path) << with_keys(read_file(original), number);
+  return path.string();
+}
+
 std::string chain_text(ChainRun const& run, std::string const& output) {
   std::string text =
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: {pcap: ", run.capture,

@@ -51,6 +51,12 @@ struct ChainRun {
   bool records = true;        ///< none: NFs get small units together, for nobody asks of which unit a line is
 };
 
+/// A file of associations with other keys, as number `number` has them; 0: the same. Two NFs of a chain must not
+/// encrypt with the same ones.
+std::string with_keys(std::string associations, unsigned number);
+/// The name of a file with those of tests/data/chain/`name`.
+std::string sa_file(std::string const& name, unsigned number);
+
 /// The program that NFs in processes of their own are in.
 std::string nf_program();
 

@@ -9,9 +9,13 @@
 namespace catena::testing {
 namespace {
 
-// the longest frames that the slots hold, not what a network would take
-const NfText kEncrypt{"vpn", "ipsec", "direction: encrypt, sa: sa-all.yaml, mtu: 2034"};
-const NfText kDecrypt{"vpn", "ipsec", "direction: decrypt, sa: sa-all.yaml"};
+// the longest frames that the slots hold, not what a network would take; `tunnel`: each has keys of its own
+NfText encrypt(unsigned tunnel) {
+  return {"vpn", "ipsec", concat("direction: encrypt, sa: ", sa_file("sa-all.yaml", tunnel), ", mtu: 2034")};
+}
+NfText decrypt(unsigned tunnel) {
+  return {"vpn", "ipsec", concat("direction: decrypt, sa: ", sa_file("sa-all.yaml", tunnel))};
+}
 const NfText kNids{"ids", "nids", "rules: ids.rules"};
 
 constexpr std::uint32_t kUnitPackets = 32;
@@ -51,11 +55,11 @@ struct GrowingCase {
 };
 std::vector<GrowingCase> const& cases() {
   static const std::vector<GrowingCase> kCases{
-      {"once_then_again_on_device", {kEncrypt, kEncrypt}, 0b10},
-      {"twice_then_nids_on_device", {kEncrypt, kEncrypt, kNids}, 0b100},
-      {"three_times_the_last_on_device", {kEncrypt, kEncrypt, kEncrypt}, 0b100},
-      {"three_times_the_last_two_on_device", {kEncrypt, kEncrypt, kEncrypt}, 0b110},
-      {"twice_then_taken_off_on_device", {kEncrypt, kEncrypt, kDecrypt, kDecrypt, kNids}, 0b11100},
+      {"once_then_again_on_device", {encrypt(0), encrypt(1)}, 0b10},
+      {"twice_then_nids_on_device", {encrypt(0), encrypt(1), kNids}, 0b100},
+      {"three_times_the_last_on_device", {encrypt(0), encrypt(1), encrypt(2)}, 0b100},
+      {"three_times_the_last_two_on_device", {encrypt(0), encrypt(1), encrypt(2)}, 0b110},
+      {"twice_then_taken_off_on_device", {encrypt(0), encrypt(1), decrypt(1), decrypt(0), kNids}, 0b11100},
   };
   return kCases;
 }

@@ -3,6 +3,8 @@
 
 #include "system/same_bytes.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,6 +85,7 @@ class RandomGraphs {
         break;
       case 4:
         nf = kEncrypt;
+        nf.config = concat("direction: encrypt, sa: ", sa_file("sa.yaml", encrypting_++), ", mtu: 2034");
         break;
       case 5:
         nf = kDecrypt;
@@ -104,6 +107,7 @@ class RandomGraphs {
   GraphText any() {
     GraphText graph;
     has_monitor_ = false;
+    encrypting_ = 0;
     const std::uint32_t nfs = 2 + below(7);
     std::vector<Row> rows;
     std::vector<std::size_t> ways(nfs);  // that packets come to each NF on, from another place each
@@ -156,6 +160,7 @@ class RandomGraphs {
 
   std::mt19937 random_;
   bool has_monitor_ = false;
+  unsigned encrypting_ = 0;  ///< NFs, each with keys of its own
 };
 
 }  // namespace catena::testing

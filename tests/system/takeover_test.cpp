@@ -532,6 +532,7 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   ASSERT_TRUE(config.ok()) << config.status();
   chain::RunOptions options;
   options.workers = 2;
+  options.new_keys = true;
   // each NF has a size for which the gpu is far better, and others for which the CPU is
   chain::CostProfile& costs = options.sync.profile;
   costs = chain::CostProfile::built_in();
@@ -570,6 +571,7 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   ASSERT_TRUE(replacement);
   EXPECT_THAT(replacement->why, HasSubstr("packets have 60 bytes now"));
   EXPECT_THAT(replacement->why, HasSubstr("'small' to the gpu, 'large' to the gpu go"));
+  EXPECT_FALSE(replacement->options.new_keys) << "that was said of the first start";
   auto next = runtime::Session::create(std::move(replacement->config), replacement->options, nf::builtin_nfs(), {},
                                        runtime::Predecessor{running_.session.get(), running_.session});
   ASSERT_TRUE(next.ok()) << next.status();

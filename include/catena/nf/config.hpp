@@ -71,6 +71,9 @@ class Config {
   Result<std::string> output_folder(std::string_view key, std::string const& fallback);
   /// "HOST:PORT" of who gets datagrams (Outputs::connect()).
   Result<std::string> receiver(std::string_view key);
+  /// Says that the NF encrypts with a key, of which no other NF of the chain may use a number again: a chain with two
+  /// such NFs is refused. `id`: the same for the same key, and no secret; `what` has it, for people.
+  static void encrypts_with(std::string id, std::string what);
   Result<Config> section(std::string_view key);
   /// An empty section where the key is missing.
   Result<Config> section_or_empty(std::string_view key);

@@ -119,6 +119,10 @@ class Divider {
   virtual std::optional<std::uint32_t> shard_of(packet::Packet const& packet) = 0;
 };
 
+/// With what a line of Nf::start_report() begins that warns of what is allowed and perhaps not meant. Such lines come
+/// first at a start, with the NF's name, and `catena check` has them, too.
+inline constexpr std::string_view kWarning = "WARNING  ";
+
 struct Statistic {
   std::string name;  ///< snake_case, stable: it is a metric name
   std::uint64_t value;
@@ -184,7 +188,8 @@ class Nf {
   /// then ends with this error.
   virtual Status finish() { return absl::OkStatus(); }
 
-  /// Lines for the start-up report, e.g. "188 rules, 3 refused: pcre 2, flowbits 1".
+  /// Lines for the start-up report, e.g. "188 rules, 3 refused: pcre 2, flowbits 1"; see kWarning. Also asked of NFs
+  /// that never start.
   virtual std::vector<std::string> start_report() const { return {}; }
   /// Lines for the report at the end, after finish(): what this NF alone knows, e.g. top talkers.
   virtual std::vector<std::string> end_report() const { return {}; }
@@ -238,8 +243,9 @@ struct Descriptor {
   /// Reads `config` (and calls config.finish()). Errors carry the position in the file they are about.
   Result<std::unique_ptr<Nf>> (*create)(Config& config) = nullptr;
   /// Asks `config` for all that the NF writes (Config::output_path(), output_folder(), receiver()), as create() does,
-  /// and opens nothing: an NF in a process of its own writes that and nothing else. Null: it writes nothing. Errors as
-  /// create(), which says them too.
+  /// and opens nothing: an NF in a process of its own writes that and nothing else. Says as create() does which keys it
+  /// encrypts with (Config::encrypts_with()). Null: it writes nothing, and encrypts nothing. Errors as create(), which
+  /// says them too.
   Status (*name_outputs)(Config& config) = nullptr;
   std::span<const PacketOutput> packet_outputs =
       {};  ///< Outcome::leave_by() takes the position in this list; at most 64

@@ -210,6 +210,7 @@ FuzzChain make_chain(Random& random) {
   for (FuzzNf& nf : chain.nfs) {
     nf.more = make_unseen(random, ", ", "");
   }
+  give_keys(chain.nfs);
   chain.spec = make_unseen(random, "  ", "\n");
   return chain;
 }
@@ -228,6 +229,7 @@ FuzzChain make_graph(Random& random) {
       made.more = make_unseen(random, ", ", "");
       chain.nfs.push_back(std::move(made));
     }
+    give_keys(chain.nfs);
     chain.spec = concat("  unmatched: ", random.chance(70) ? "drop" : "tx", "\n");
     std::string text = chain_text(chain, {}, "none");
     constexpr std::string_view kRx = "pcap: in.pcap";  // which is not there yet
@@ -253,6 +255,7 @@ FuzzChain make_growing_chain(Random& random) {
                         : kind < 9 ? make_nids(random)
                                    : make_nf(random));
   }
+  give_keys(chain.nfs);
   return chain;
 }
 
@@ -263,6 +266,7 @@ FuzzChain make_tunnels(Random& random, std::uint32_t tunnels) {
     chain.nfs.push_back(make_encrypt(associations));
     chain.nfs.back().more = ", on_unsupported: pass";
   }
+  give_keys_inwards(chain.nfs);
   return chain;
 }
 

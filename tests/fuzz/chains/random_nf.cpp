@@ -5,8 +5,10 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 namespace catena::fuzz {
 namespace {
@@ -61,8 +63,24 @@ constexpr std::array<std::pair<const char*, const char*>, 4> kOwnFiles{{
      "alert tcp any any -> any any (msg:\"refused\"; pcre:\"/x/\"; sid:2000013; rev:1;)\n"},
 }};
 
-constexpr std::array<const char*, 6> kSharedFiles{"fw.rules", "ids.rules",   "routes.txt",
-                                                  "sa.yaml",  "sa-all.yaml", "strings.txt"};
+constexpr std::array<const char*, 4> kSharedFiles{"fw.rules", "ids.rules", "routes.txt", "strings.txt"};
+
+/// Of the files of associations, each with other keys; as many as a chain has NFs.
+constexpr unsigned kTunnels = 8;
+
+std::string with_number(std::string_view file, unsigned number) {
+  return number == 0 ? std::string(file) : concat(number, "-", file);
+}
+
+/// Has an ipsec NF use its file with the keys of number `number`.
+void use_keys(FuzzNf& nf, unsigned number) {
+  constexpr std::string_view kFile = "sa: ";
+  const std::size_t begin = nf.config.find(kFile) + kFile.size();
+  const std::size_t length = nf.config.find(',', begin) - begin;
+  nf.config.replace(begin, length, with_number(nf.config.substr(begin, length), number));
+}
+
+bool encrypts(FuzzNf const& nf) { return nf.type == "ipsec" && nf.config.find("encrypt") != std::string::npos; }
 
 FuzzNf make_firewall(Random& random) {
   return {"firewall", concat(random.chance(75)   ? "rules: open.rules, default: deny"
@@ -132,6 +150,30 @@ FuzzNf make_decrypt(Random& random, std::string_view associations) {
                                               : "")};
 }
 
+void give_keys(std::vector<FuzzNf>& nfs) {
+  unsigned tunnels = 0;          // that NFs have put on
+  unsigned arrived = 0;          // of those that were there before, taken off
+  std::vector<unsigned> around;  // those that are still there
+  for (FuzzNf& nf : nfs) {
+    if (encrypts(nf)) {
+      around.push_back(tunnels);
+      use_keys(nf, tunnels++);
+    } else if (nf.type == "ipsec") {
+      use_keys(nf, around.empty() ? std::min(arrived++, kTunnels - 1) : around.back());
+      if (!around.empty()) {
+        around.pop_back();
+      }
+    }
+  }
+}
+
+void give_keys_inwards(std::vector<FuzzNf>& nfs) {
+  auto number = static_cast<unsigned>(nfs.size());
+  for (FuzzNf& nf : nfs) {
+    use_keys(nf, --number);
+  }
+}
+
 FuzzNf make_nids(Random& random) {
   switch (random.below(3)) {
     case 0:
@@ -193,9 +235,16 @@ Status write_chain_files(fs::path const& folder) {
       return absl::NotFoundError(concat(name, ": ", error.message()));
     }
   }
-  std::vector<std::pair<std::string, std::string>> files{{"udp-all.yaml", concat(kAssociation, kInUdp)},
-                                                         {"esn-all.yaml", concat(kAssociation, kExtended)}};
-  files.insert(files.end(), kOwnFiles.begin(), kOwnFiles.end());
+  std::vector<std::pair<std::string, std::string>> files(kOwnFiles.begin(), kOwnFiles.end());
+  for (unsigned number = 0; number < kTunnels; ++number) {
+    for (const char* name : {"sa.yaml", "sa-all.yaml"}) {
+      files.emplace_back(with_number(name, number),
+                         testing::with_keys(testing::read_file(testing::data_file(concat("chain/", name))), number));
+    }
+    files.emplace_back(with_number("udp-all.yaml", number), testing::with_keys(concat(kAssociation, kInUdp), number));
+    files.emplace_back(with_number("esn-all.yaml", number),
+                       testing::with_keys(concat(kAssociation, kExtended), number));
+  }
   for (auto const& [name, text] : files) {
     std::ofstream file(folder / name);
     file << text;

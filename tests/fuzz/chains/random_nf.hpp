@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Random NFs for the chain fuzzer, with any of their keys, and the files that they name.
 namespace catena::fuzz {
@@ -22,6 +23,12 @@ struct FuzzNf {
 
 /// Files of associations; any one takes off the tunnels that it has put on.
 inline constexpr std::array<const char*, 4> kAssociations{"sa.yaml", "sa-all.yaml", "udp-all.yaml", "esn-all.yaml"};
+
+/// Gives NFs that encrypt keys of their own, and those that decrypt the keys of the tunnel that is outermost where they
+/// are. Files of associations are the same but for their keys.
+void give_keys(std::vector<FuzzNf>& nfs);
+/// The same where NFs make traffic for those that decrypt: the outermost tunnel is the last one.
+void give_keys_inwards(std::vector<FuzzNf>& nfs);
 
 /// Stands in configs for the file of flows of the NF that writes it.
 inline constexpr std::string_view kFlows = "@flows";
