@@ -206,11 +206,11 @@ TEST_F(PickyChain, what_an_nf_refuses_is_no_other_shape) {
 
 TEST_F(PickyChain, that_keys_are_new_is_said_of_one_start) {
   const auto told = [] {
-    std::vector<bool> told;
+    std::vector<bool> new_keys;
     for (nf::RunContext const& context : std::exchange(PickyNf::contexts(), {})) {
-      told.push_back(context.new_keys);
+      new_keys.push_back(context.new_keys);
     }
-    return told;
+    return new_keys;
   };
   EXPECT_EQ(told(), std::vector<bool>{true}) << "the first start";
   EXPECT_EQ(change("something"), absl::OkStatus());

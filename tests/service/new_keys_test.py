@@ -40,11 +40,11 @@ class NewKeys(ServiceTest):
         before = service.ask("GET", "/v1/chains/a")[1]
         status, answer = self.apply(service, file)
         self.assertEqual(status, 400, answer)
+        after = service.ask("GET", "/v1/chains/a")[1]
+        self.assertEqual(after.get("state"), state, answer)
+        self.assertNotIn(spi, self.states())
         self.assertIn(f"there is no state of the association with SPI {spi}, and its keys are refused", answer["error"])
         self.assertIn("--new-keys", answer["error"])
-        self.assertNotIn(spi, self.states())
-        after = service.ask("GET", "/v1/chains/a")[1]
-        self.assertEqual(after.get("state"), state, after)
         if state == "running":  # and it is the one that ran before
             self.assertGreaterEqual(after["rx"]["received_packets"], before["rx"]["received_packets"])
             self.wait_for_packets(service)
@@ -56,10 +56,10 @@ class NewKeys(ServiceTest):
                 self.write_associations(4096)
                 file = self.vpn(shards, place)
                 answer = self.applied(service, file, new_keys=True)
-                self.assertEqual(answer["options"], {}, "who sends back what is shown says nothing of keys")
                 self.wait_for_packets(service)
                 self.write_associations(4096, 5000)
                 self.assert_refused(service, file, 5000)
+                self.assertEqual(answer["options"], {}, "a client that sends back what it is shown says nothing of keys")
                 self.assert_refused(service, self.vpn(shards, place, ", " + REMARK), 5000)
                 # the consent of this request, and not of the next one
                 self.applied(service, self.vpn(shards, place), new_keys=True)

@@ -118,8 +118,10 @@ class Run:
         self.folder = folder
         self.log = folder.path / f"log{time.monotonic_ns()}"
         with open(self.log, "wb") as log:
+            # below nohup it would be told to ignore the signal
             self.process = subprocess.Popen([BIN, "run", chain, *words], stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.DEVNULL, stderr=log)
+                                            stdout=subprocess.DEVNULL, stderr=log,
+                                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def __enter__(self):
         return self
