@@ -5,9 +5,15 @@
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace catena::chain {
@@ -86,6 +92,32 @@ TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_ty
   EXPECT_THAT(std::string(parse("  link_local: maybe\n", "").status().message()),
               HasSubstr("c.yaml:7:15: 'link_local' is 'maybe'; allowed: pass, drop"));
   EXPECT_THAT(std::string(parse("", ", link_locl: drop").status().message()), HasSubstr("did you mean 'link_local'?"));
+}
+
+/// The two names change places until both were seen, whatever was looked at before.
+TEST(ChainFile, is_not_waited_for_where_it_becomes_a_fifo) {
+  const std::string folder = ::testing::TempDir() + "becomes-a-fifo";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const std::string file = folder + "/chain.yaml";
+  const std::string fifo = folder + "/fifo";
+  std::ofstream(file) << kGood;
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::atomic<bool> is_done = false;
+  std::thread exchange([&] {
+    while (!is_done) {
+      ::renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, fifo.c_str(), RENAME_EXCHANGE);
+    }
+  });
+  constexpr int kEach = 300;
+  for (int read = 0, refused = 0; read < kEach || refused < kEach;) {
+    const Result<nf::Config> config = nf::Config::load(file);
+    EXPECT_TRUE(config.ok() || absl::IsInvalidArgument(config.status())) << config.status();
+    read += config.ok() ? 1 : 0;
+    refused += config.ok() ? 0 : 1;
+  }
+  is_done = true;
+  exchange.join();
 }
 
 TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {

@@ -2,6 +2,7 @@
 #include "chain/cost_profile.hpp"
 
 #include "chain/nf_costs_json.hpp"
+#include "core/open_file.hpp"
 #include "core/process_work.hpp"
 
 #include "device/backend.hpp"
@@ -21,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -218,35 +220,24 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
 }
 
 Result<CostProfile> load_profile(fs::path const& file) {
-  // a pipe without a writer must not hold the process
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) {
-    const std::string message = concat(file.string(), ": ", std::strerror(errno));
-    return errno == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-  }
-  struct stat status {};
-  std::string text;
-  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-  bool whole = regular;
-  while (whole && text.size() <= kMaxFileBytes) {
-    std::array<char, 4096> chunk{};
-    const ssize_t got = ::read(descriptor, chunk.data(), chunk.size());
-    if (got == 0) {
-      break;
-    }
-    whole = got > 0 || errno == EINTR;
-    text.append(chunk.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  }
-  ::close(descriptor);
-  if (!regular) {
+  const Result<OpenedFile> opened = open_file(file.string(), O_RDONLY | O_NONBLOCK, kRegularFile);
+  if (absl::IsInvalidArgument(opened.status())) {
     return absl::InvalidArgumentError(concat(file.string(), ": not a regular file", kMeasureAgain));
   }
-  if (!whole) {
-    return absl::UnavailableError(concat(file.string(), ": cannot be read"));
+  if (!opened.ok()) {
+    const bool is_said = absl::IsNotFound(opened.status()) || absl::IsPermissionDenied(opened.status());
+    return is_said ? opened.status() : absl::UnavailableError(opened.status().message());
   }
-  if (text.size() > kMaxFileBytes) {
+  std::string text;
+  const Status read = read_pieces(*opened, file.string(), kMaxFileBytes, [&text](std::span<const std::byte> piece) {
+    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  });
+  if (absl::IsInvalidArgument(read)) {
     return absl::InvalidArgumentError(
         concat(file.string(), ": more than ", kMaxFileBytes, " bytes are no profile", kMeasureAgain));
+  }
+  if (!read.ok()) {
+    return absl::UnavailableError(read.message());
   }
   return parse_profile(text, file.string());
 }

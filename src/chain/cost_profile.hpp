@@ -52,7 +52,7 @@ std::string to_json(CostProfile const& profile);
 Result<CostProfile> parse_profile(std::string_view text, std::string_view name);
 
 /// NotFound: no such file. InvalidArgument: not a regular file, longer than 256 KiB, or as parse_profile().
-/// Unavailable: it cannot be read. Messages name the file and what to do.
+/// PermissionDenied: it may not be. Unavailable: it cannot be read. Messages name the file and what to do.
 Result<CostProfile> load_profile(std::filesystem::path const& file);
 
 /// Writes a profile, with the folders above it; one with NFs only its owner may read. The file appears whole, by

@@ -2,6 +2,7 @@
 #include "chain/nf_costs.hpp"
 
 #include "chain/nf_costs_json.hpp"
+#include "core/open_file.hpp"
 #include "device/hash.hpp"
 
 #include <catena/core/text.hpp>
@@ -9,9 +10,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
+#include <map>
+#include <system_error>
+
+#include <unistd.h>
 
 namespace catena::chain {
 namespace {
@@ -162,27 +165,83 @@ std::vector<Measured> list_from_json(Json const& json, std::string_view key, Pro
   return all;
 }
 
+/// Reads files for a hash, piece by piece, and no more of them than kMaxHashedBytes.
+class FileHasher {
+ public:
+  /// Adds what is in `file`, as add_field() of it in one piece.
+  Status add(nf::NamedFile const& file, device::Hash128& hash);
+  /// Puts files of one key into an order that what is in them gives alone, in whichever an NF reads them.
+  Status sort(std::vector<nf::NamedFile const*>& files);
+
+ private:
+  std::uint64_t left_ = kMaxHashedBytes;
+};
+
+Status FileHasher::add(nf::NamedFile const& file, device::Hash128& hash) {
+  const auto at = [&file](Status const& status) {
+    return Status(absl::IsNotFound(status) ? absl::StatusCode::kUnavailable : status.code(),
+                  concat(file.position, ": ", std::string(status.message())));
+  };
+  const Result<OpenedFile> opened = open_to_read(file.path, kRegularFile);
+  if (!opened.ok()) {
+    return at(opened.status());
+  }
+  // the length comes first, and the system does not know that of each file
+  auto size = static_cast<std::uint64_t>(opened->status.st_size);
+  for (int tries = 0; tries < 2; ++tries) {
+    std::uint64_t bytes = 0;
+    device::Hash128 hashed = hash;
+    hashed.add(std::as_bytes(std::span(&size, 1)));
+    const Status read = read_pieces(*opened, file.path, left_, [&](std::span<const std::byte> piece) {
+      bytes += piece.size();
+      hashed.add(piece);
+    });
+    if (!read.ok()) {
+      return at(read);
+    }
+    left_ -= bytes;
+    if (bytes == size) {
+      hash = hashed;
+      return absl::OkStatus();
+    }
+    size = bytes;
+    ::lseek(opened->fd.get(), 0, SEEK_SET);
+  }
+  return at(absl::UnavailableError(concat(file.path, ": changes while it is read")));
+}
+
+Status FileHasher::sort(std::vector<nf::NamedFile const*>& files) {
+  std::vector<std::pair<std::string, nf::NamedFile const*>> hashed;
+  for (nf::NamedFile const* file : files) {
+    device::Hash128 hash;
+    CATENA_RETURN_IF_ERROR(add(*file, hash));
+    hashed.emplace_back(hash.hex(), file);
+  }
+  std::ranges::stable_sort(hashed, {}, &std::pair<std::string, nf::NamedFile const*>::first);
+  std::ranges::transform(hashed, files.begin(), &std::pair<std::string, nf::NamedFile const*>::second);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files) {
-  std::vector<std::pair<std::string, std::string>> contents;
+  std::map<std::string, std::vector<nf::NamedFile const*>> by_key;
   for (nf::NamedFile const& file : files) {
     std::error_code error;
-    if (file.is_written || !std::filesystem::is_regular_file(file.path, error)) {
-      continue;  // what comes out of a pipe is gone
+    // what comes out of a pipe is gone
+    if (!file.is_written && std::filesystem::is_regular_file(file.path, error)) {
+      by_key[file.key].push_back(&file);
     }
-    std::ifstream in(file.path, std::ios::binary);
-    const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (!in.is_open() || in.bad()) {
-      return absl::UnavailableError(concat(file.position, ": ", file.path, " cannot be read"));
-    }
-    contents.emplace_back(file.key, content);
   }
-  std::sort(contents.begin(), contents.end());  // in whichever order an NF reads them
+  FileHasher hasher;
   device::Hash128 hash;
   hash.add_field(config.type).add_field(config.config.canonical());
-  for (auto const& [key, content] : contents) {
-    hash.add_field(key).add_field(content);
+  for (auto& [key, named] : by_key) {
+    CATENA_RETURN_IF_ERROR(named.size() > 1 ? hasher.sort(named) : absl::OkStatus());
+    for (nf::NamedFile const* file : named) {
+      hash.add_field(key);
+      CATENA_RETURN_IF_ERROR(hasher.add(*file, hash));
+    }
   }
   return NfKey{config.type, hash.hex().substr(0, kHashDigits)};
 }

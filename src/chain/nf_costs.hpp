@@ -22,9 +22,15 @@ struct NfKey {
   bool operator==(NfKey const&) const = default;
 };
 
+/// Bytes that are read of the files of one NF for its key, in all: twice the longest file that any NF here takes.
+inline constexpr std::uint64_t kMaxHashedBytes = std::uint64_t{512} << 20;
+
 /// That of an entry of a chain file. `files`: what nf::NamedFiles collected while the NF was made. Files that are
 /// written do not count, and of the others the content, wherever they are, if they are regular files; what they include
-/// in turn is not seen. Unavailable: one cannot be read. Thread rule: any thread.
+/// in turn is not seen. Thread rule: any thread.
+///   Unavailable        one cannot be read, or changes meanwhile
+///   InvalidArgument    they have more than kMaxHashedBytes
+///   PermissionDenied   as open_to_read()
 Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files);
 /// The same of an NF that is not made here: as if it read each file that its configuration names, but for those that
 /// are written by what is `known` of its files.

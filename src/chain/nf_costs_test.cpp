@@ -279,6 +279,40 @@ TEST_F(NfKeys, are_the_same_of_an_nf_that_is_made_elsewhere) {
   EXPECT_NE(key_of_unmade(entry, {}).value(), *key) << "what is written would count";
 }
 
+/// What `key_of()` gave before files were read piece by piece: measured costs are kept under it.
+TEST_F(NfKeys, are_those_under_which_costs_are_kept) {
+  EXPECT_EQ(hash("{a: 1}", "rule"), "7d6aee320fa8fd6b");
+  EXPECT_EQ(hash("{a: 1}", ""), "7c4a2b8bdc182a94");
+  EXPECT_EQ(hash("{a: 1}", std::string(1'000'000, 'r')), "fc61d510e1db8e46");
+}
+
+TEST_F(NfKeys, are_those_of_files_whose_length_nobody_knows) {
+  auto config = nf::Config::parse("{a: /proc/version}", "chain.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const NfConfig entry{
+      .name = "fw", .type = "firewall", .on_unsupported = {}, .config = *std::move(config), .position = {}};
+  EXPECT_EQ(key_of_unmade(entry, {}).value(), key_of_unmade(entry, {}).value());
+}
+
+TEST_F(NfKeys, have_files_up_to_a_length_in_all) {
+  std::string text = "{a: [x";
+  for (int i = 0; i < 9; ++i) {
+    const std::string name = concat("file", i);
+    std::ofstream(folder_ / name) << "";
+    fs::resize_file(folder_ / name, kMaxHashedBytes / 8);
+    text += ", " + name;
+  }
+  std::ofstream(folder_ / "sparse") << "";
+  fs::resize_file(folder_ / "sparse", std::uintmax_t{1} << 40);
+  for (std::string const& named : {text + "]}", std::string("{a: sparse}")}) {
+    auto config = nf::Config::parse(named, (folder_ / "chain.yaml").string());
+    ASSERT_TRUE(config.ok()) << config.status();
+    const NfConfig entry{
+        .name = "fw", .type = "firewall", .on_unsupported = {}, .config = *std::move(config), .position = {}};
+    EXPECT_TRUE(absl::IsInvalidArgument(key_of_unmade(entry, {}).status()));
+  }
+}
+
 TEST_F(NfKeys, differ_with_type_configuration_and_rules) {
   const std::string key = hash("{a: 1, b: [x, y]}", "rule");
   EXPECT_NE(hash("{a: 1, b: [x, y]}", "rule\n"), key);

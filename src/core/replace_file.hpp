@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/file_descriptor.hpp"
+#include "core/open_file.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
@@ -35,10 +35,9 @@ inline bool write_all(int file, std::span<const std::byte> bytes) {
 
 /// A name that is new, or gone, is so on the disk when its folder is.
 inline Status sync_folder(std::string const& folder) {
-  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return opened && ::fsync(opened.get()) == 0
-             ? absl::OkStatus()
-             : absl::ErrnoToStatus(errno, concat(folder, ": cannot be brought to the disk"));
+  CATENA_ASSIGN_OR_RETURN(const OpenedFile opened, open_file(folder, O_RDONLY | O_DIRECTORY, kFolder));
+  return ::fsync(opened.fd.get()) == 0 ? absl::OkStatus()
+                                       : absl::ErrnoToStatus(errno, concat(folder, ": cannot be brought to the disk"));
 }
 
 /// Puts `bytes` in place of what is in the file `path`, in one step, for its owner alone: whenever the machine stops,
@@ -46,13 +45,17 @@ inline Status sync_folder(std::string const& folder) {
 /// in `path`.new, of which one process at a time writes, and which is gone after an error.
 inline Status replace_file(std::string const& path, std::span<const std::byte> bytes) {
   const std::string temporary = path + ".new";
-  FileDescriptor file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-  const bool is_written = file && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+  Result<OpenedFile> file =
+      open_file(temporary, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW, kRegularFile, S_IRUSR | S_IWUSR);
+  const int fd = file.ok() ? file->fd.get() : -1;
+  const bool is_written =
+      file.ok() && ::ftruncate(fd, 0) == 0 && write_all(fd, bytes) && ::fsync(fd) == 0 && file->fd.close();
   if (!is_written || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
-    return absl::ErrnoToStatus(error, concat(is_written ? path : temporary, ": cannot be written"));
+    return file.ok() ? absl::ErrnoToStatus(error, concat(is_written ? path : temporary, ": cannot be written"))
+                     : Status(file.status().code(),
+                              concat(path, ": cannot be written: ", std::string(file.status().message())));
   }
   return sync_folder(std::filesystem::path(path).parent_path().string());
 }

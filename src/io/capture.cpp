@@ -3,7 +3,9 @@
 
 #include "io/output_file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -19,12 +21,14 @@ constexpr std::int64_t kMaxSeconds = 9'000'000'000;  // pcapng can say more than
 
 }  // namespace
 
-Result<Capture> open_capture(std::string const& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) {
-    return absl::NotFoundError(concat(path, ": cannot be opened: ", std::strerror(errno)));
+Result<Capture> open_capture(FileDescriptor const& file, std::string const& path) {
+  FileDescriptor again(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  std::FILE* stream = again && ::lseek(again.get(), 0, SEEK_SET) == 0 ? ::fdopen(again.get(), "rb") : nullptr;
+  if (stream == nullptr) {
+    return absl::ResourceExhaustedError(concat(path, ": cannot be read: ", std::strerror(errno)));
   }
-  return open_capture(file, path);
+  again.release();
+  return open_capture(stream, path);
 }
 
 Result<Capture> open_capture(std::FILE* file, std::string const& path) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/output_file.hpp"
 
+#include "core/open_file.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
@@ -20,27 +22,32 @@ namespace {
 /// How often is looked whether a FIFO has a reader: an open() that waits for one could not be given up.
 constexpr std::chrono::milliseconds kReaderCheck{20};
 
-/// Waits for the reader of a FIFO, and says so. Below 0: errno says why; ECANCELED: that was given up.
-int open_to_write(std::string const& path, std::stop_token const& give_up) {
-  constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
-  int descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);
-  bool has_reader = descriptor >= 0 || errno != ENXIO;
-  if (!has_reader) {
+/// Waits for the reader of a FIFO, and says so. Cancelled: that was given up.
+Result<OpenedFile> open_to_write(std::string const& path, std::stop_token const& give_up) {
+  constexpr int kFlags = O_WRONLY | O_NONBLOCK;
+  constexpr mode_t kMode = 0644;
+  Result<OpenedFile> file = open_file(path, kFlags | O_CREAT, kAnyStream, kMode);
+  if (absl::IsUnavailable(file.status())) {
     spdlog::info("waiting for a reader of {}", path);
   }
-  while (!has_reader) {
+  while (absl::IsUnavailable(file.status())) {
     if (give_up.stop_requested()) {
-      errno = ECANCELED;
-      return -1;
+      return absl::CancelledError(concat(path, ": cannot be created: it has no reader"));
     }
     std::this_thread::sleep_for(kReaderCheck);
-    descriptor = ::open(path.c_str(), kFlags);
-    has_reader = descriptor >= 0 || errno != ENXIO;
+    file = open_file(path, kFlags, kAnyStream);
   }
-  if (descriptor >= 0) {
-    ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  if (file.ok()) {
+    ::fcntl(file->fd.get(), F_SETFL, ::fcntl(file->fd.get(), F_GETFL) & ~O_NONBLOCK);
   }
-  return descriptor;
+  return file;
+}
+
+Result<OpenedFile> duplicate_standard_output() {
+  OpenedFile file{FileDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0))};
+  return file.fd && ::fstat(file.fd.get(), &file.status) == 0
+             ? Result<OpenedFile>(std::move(file))
+             : absl::ErrnoToStatus(errno, "standard output: cannot be created");
 }
 
 }  // namespace
@@ -65,15 +72,13 @@ Result<OutputFile> OutputFile::open(std::string const& path, std::stop_token con
   if (const std::string error = standard ? std::string() : socket_error(path); !error.empty()) {
     return absl::InvalidArgumentError(error);
   }
-  const int descriptor = standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_to_write(path, give_up);
-  if (descriptor < 0) {
-    const int error = errno;
-    return absl::ErrnoToStatus(error, concat(standard ? "standard output" : path, ": cannot be created"));
+  if (standard && acts_for_another_user()) {
+    return absl::PermissionDeniedError(concat(path, ": standard output is the service's own"));
   }
-  struct stat status {};
-  const bool is_stream = ::isatty(descriptor) == 1 ||
-                         (::fstat(descriptor, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)));
-  return OutputFile(standard ? "standard output" : path, descriptor, is_stream, standard);
+  CATENA_ASSIGN_OR_RETURN(OpenedFile file, standard ? duplicate_standard_output() : open_to_write(path, give_up));
+  const mode_t mode = file.status.st_mode;
+  const bool is_stream = ::isatty(file.fd.get()) == 1 || S_ISFIFO(mode) || S_ISSOCK(mode);
+  return OutputFile(standard ? "standard output" : path, file.fd.release(), is_stream, standard);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/open_file.hpp"
 #include "io/capture.hpp"
+#include "io/output_file.hpp"
 #include "io/source.hpp"
 
 #include <catena/core/counter.hpp>
@@ -7,10 +9,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace catena::io {
 namespace {
@@ -22,12 +26,12 @@ constexpr std::uint64_t kPcapRecordBytes = 16;  // in front of each frame
 
 class PcapSource final : public Source {
  public:
-  PcapSource(std::string path, std::uint64_t loops, Capture capture)
-      : path_(std::move(path)), loops_(loops), capture_(std::move(capture)) {
-    std::error_code error;
-    file_bytes_ = std::filesystem::file_size(path_, error);
-    file_bytes_ = error ? 0 : file_bytes_;
-  }
+  PcapSource(std::string path, std::uint64_t loops, OpenedFile file, Capture capture)
+      : path_(std::move(path)),
+        loops_(loops),
+        file_(std::move(file.fd)),
+        capture_(std::move(capture)),
+        file_bytes_(static_cast<std::uint64_t>(file.status.st_size)) {}
 
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
     if (ended_) {
@@ -107,7 +111,8 @@ class PcapSource final : public Source {
     }
     frames_in_pass_ = 0;
     bytes_in_pass_ = 0;
-    Result<Capture> again = open_capture(path_);
+    capture_.pcap.reset();  // it leaves the file where it has read to
+    Result<Capture> again = open_capture(file_, path_);
     if (again.ok()) {
       capture_ = std::move(again).value();
     } else {
@@ -118,13 +123,14 @@ class PcapSource final : public Source {
 
   std::string path_;
   std::uint64_t loops_;
+  FileDescriptor file_;
   Capture capture_;
+  std::uint64_t file_bytes_;
   std::uint64_t passes_ = 0;
   std::uint64_t earliest_ns_ = UINT64_MAX;
   std::uint64_t latest_ns_ = 0;
   std::uint64_t frames_in_pass_ = 0;
   std::uint64_t bytes_in_pass_ = 0;
-  std::uint64_t file_bytes_ = 0;
   std::atomic<double> part_done_{-1};
   Counter seen_;
   Counter too_long_;
@@ -132,22 +138,43 @@ class PcapSource final : public Source {
   Status failure_;
 };
 
+Result<OpenedFile> open_standard_input() {
+  OpenedFile input{FileDescriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0))};
+  if (acts_for_another_user()) {
+    return absl::PermissionDeniedError("standard input is the service's own");
+  }
+  return input.fd ? Result<OpenedFile>(std::move(input))
+                  : absl::NotFoundError(concat("standard input: cannot be opened: ", std::strerror(errno)));
+}
+
+Result<OpenedFile> open_named(std::string const& path) {
+  if (const std::string error = socket_error(path); !error.empty()) {
+    return absl::InvalidArgumentError(error);
+  }
+  Result<OpenedFile> file = open_to_read(path, kAnyStream);
+  return absl::IsInvalidArgument(file.status())
+             ? absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: it is a folder"))
+             : std::move(file);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops) {
   if (loops == 0) {
     return absl::InvalidArgumentError(concat(path, ": 0 loops: write 1 or more"));
   }
-  if (is_stream(path)) {
-    return loops == 1 ? open_stream_source(path)
-                      : absl::InvalidArgumentError(concat(path, ": no regular file, so it is read only once: write 1"));
+  CATENA_ASSIGN_OR_RETURN(OpenedFile file, path == kStandardStream ? open_standard_input() : open_named(path));
+  if (path != kStandardStream && file.is_regular()) {
+    CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(file.fd, path));
+    return std::make_unique<PcapSource>(path, loops, std::move(file), std::move(capture));
   }
-  CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(path));
-  return std::make_unique<PcapSource>(path, loops, std::move(capture));
+  return loops == 1 ? open_stream_source(std::move(file.fd), path == kStandardStream ? "standard input" : path)
+                    : absl::InvalidArgumentError(concat(path, ": no regular file, so it is read only once: write 1"));
 }
 
 Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most) {
-  CATENA_ASSIGN_OR_RETURN(const Capture capture, open_capture(path));
+  CATENA_ASSIGN_OR_RETURN(const OpenedFile file, open_to_read(path, kRegularFile));
+  CATENA_ASSIGN_OR_RETURN(const Capture capture, open_capture(file.fd, path));
   std::vector<SampledFrame> frames;
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;

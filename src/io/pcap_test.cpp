@@ -228,6 +228,31 @@ TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
   EXPECT_EQ(open_pcap_source(folder.path("good.pcap"), 0).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(PcapSource, a_capture_that_is_a_fifo_by_now_is_not_waited_for) {
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(sample_capture(folder.path("fifo"), 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+/// As a name is exchanged between two looks at it.
+TEST(PcapSource, all_passes_are_of_the_file_that_was_opened) {
+  const auto pool = make_pool();
+  const ScratchFolder folder;
+  const std::vector<Frame> frames = make_frames(700, 60, 1500);  // more than a buffer of the reader
+  write_with_libpcap(folder.path("in.pcap"), frames);
+  const auto source = open_source(folder.path("in.pcap"), 3);
+  ASSERT_NE(source, nullptr);
+  std::filesystem::remove(folder.path("in.pcap"));
+  ASSERT_EQ(::mkfifo(folder.path("in.pcap").c_str(), 0600), 0);
+  std::vector<Frame> expected;
+  for (int pass = 0; pass < 3; ++pass) {
+    expected.insert(expected.end(), frames.begin(), frames.end());
+  }
+  const Received received = receive_all(*source, *pool);
+  EXPECT_TRUE(received.status.ok()) << received.status;
+  EXPECT_TRUE(same_frames(received.frames, expected));
+}
+
 TEST(PcapSource, frames_before_the_damage_are_delivered_then_the_damage_is_reported) {
   const auto pool = make_pool();
   const ScratchFolder folder;

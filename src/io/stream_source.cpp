@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/capture.hpp"
-#include "io/output_file.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -204,19 +202,8 @@ class StreamSource final : public Source {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> open_stream_source(std::string const& path) {
-  const bool standard = path == kStandardStream;
-  const std::string name = standard ? "standard input" : path;
-  if (const std::string error = standard ? std::string() : socket_error(path); !error.empty()) {
-    return absl::InvalidArgumentError(error);
-  }
-  // O_NONBLOCK: to open a FIFO does not wait for its writer
-  const int descriptor =
-      standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) {
-    return absl::NotFoundError(concat(name, ": cannot be opened: ", std::strerror(errno)));
-  }
-  auto input = std::make_unique<Input>(descriptor);
+Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor descriptor, std::string const& name) {
+  auto input = std::make_unique<Input>(descriptor.release());
   if (!input->is_ready()) {
     spdlog::info("rx: waiting for a capture to be written to {}", name);
   }

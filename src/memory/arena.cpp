@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/arena.hpp"
 
+#include "core/shared_memory.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
@@ -13,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena::memory {
@@ -99,9 +103,14 @@ Status check(ArenaShape const& shape) {
   return absl::OkStatus();
 }
 
-Status refused(std::string_view call, std::size_t bytes, std::uint32_t slots) {
-  return absl::ResourceExhaustedError(concat("packet pool: ", (bytes + (1U << 20) - 1) >> 20, " MiB for ", slots,
-                                             " slots: ", call, ": ", std::strerror(errno)));
+Status refused(std::string const& why, std::size_t bytes, std::uint32_t slots) {
+  return absl::ResourceExhaustedError(
+      concat("packet pool: ", (bytes + (1U << 20) - 1) >> 20, " MiB for ", slots, " slots: ", why));
+}
+
+/// The call has just failed.
+Status call_refused(std::string_view call, std::size_t bytes, std::uint32_t slots) {
+  return refused(concat(call, ": ", std::strerror(errno)), bytes, slots);
 }
 
 }  // namespace
@@ -111,18 +120,11 @@ Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
   const std::size_t bytes = std::size_t{shape.slots} * packet::kSlotBytes;
   std::unique_ptr<Arena> arena(new Arena);
   arena->shape_ = shape;
-  arena->fd_ = memfd_create("catena_packets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (arena->fd_ < 0) {
-    return refused("memfd_create", bytes, shape.slots);
+  Result<FileDescriptor> memory = make_shared_memory("catena_packets", bytes, Pages::kNow);
+  if (!memory.ok()) {
+    return refused(std::string(memory.status().message()), bytes, shape.slots);
   }
-  // fallocate takes the pages now: memory that runs out later would be a SIGBUS
-  if (fallocate(arena->fd_, 0, 0, static_cast<off_t>(bytes)) != 0) {
-    return refused("fallocate", bytes, shape.slots);
-  }
-  // so would pages that another process takes away
-  if (fcntl(arena->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return refused("F_ADD_SEALS", bytes, shape.slots);
-  }
+  arena->fd_ = memory->release();
   CATENA_RETURN_IF_ERROR(arena->map_slots());
   CATENA_RETURN_IF_ERROR(arena->make_rest());
   arena->own_free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/true);
@@ -145,7 +147,7 @@ Result<std::unique_ptr<Arena>> Arena::create_over(ArenaShape const& shape, int f
   arena->shape_ = shape;
   arena->fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (arena->fd_ < 0) {
-    return refused("dup", bytes, shape.slots);
+    return call_refused("dup", bytes, shape.slots);
   }
   CATENA_RETURN_IF_ERROR(arena->map_slots());
   CATENA_RETURN_IF_ERROR(arena->make_rest());
@@ -174,7 +176,7 @@ Status Arena::map_slots() {
   const std::size_t bytes = std::size_t{shape_.slots} * packet::kSlotBytes;
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0);
   if (mapped == MAP_FAILED) {
-    return refused("mmap", bytes, shape_.slots);
+    return call_refused("mmap", bytes, shape_.slots);
   }
   slots_ = static_cast<std::uint8_t*>(mapped);
   return absl::OkStatus();
@@ -185,7 +187,7 @@ Status Arena::make_rest() {
   const Layout layout = layout_of(shape, first_ == nullptr ? shape.slots : 0);
   void* mapped = mmap(nullptr, layout.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (mapped == MAP_FAILED) {
-    return refused("mmap", layout.bytes, shape.slots);
+    return call_refused("mmap", layout.bytes, shape.slots);
   }
   bytes_ = layout.bytes;
   memory_ = static_cast<std::byte*>(mapped);

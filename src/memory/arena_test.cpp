@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +55,15 @@ TEST(Arena, a_new_one_has_all_its_slots_and_units_free_and_in_order) {
   for (std::uint32_t queue = 0; queue < 3; ++queue) {
     EXPECT_TRUE(UnitQueue(*arena, queue).empty());
   }
+}
+
+TEST(Arena, its_packets_are_for_no_other_user_and_keep_their_memory) {
+  const auto arena = Arena::create(kShape).value();
+  struct stat status {};
+  ASSERT_EQ(fstat(arena->fd(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  EXPECT_GE(status.st_blocks * 512, status.st_size) << "all pages are there";
+  EXPECT_EQ(fcntl(arena->fd(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 TEST(Arena, one_over_the_slots_of_another_has_units_and_no_slots_of_its_own) {

@@ -11,13 +11,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "core/open_file.hpp"
 #include "nf/integer.hpp"
 #include "nf/named_files.hpp"
 #include "nf/yaml_gauge.hpp"
@@ -238,19 +238,8 @@ void Config::set_outputs(std::shared_ptr<Outputs> outputs) { state_->outputs = s
 Config::Config(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Result<Config> Config::load(std::string const& path) {
-  std::error_code error;
-  if (const auto size = fs::file_size(path, error); error) {
-    return absl::NotFoundError(concat(path, ": cannot be read: ", error.message()));
-  } else if (const std::size_t limit = YamlScope::limits().bytes; size > limit) {
-    return too_large(path, size, limit);
-  }
-  std::ifstream stream(path, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) {
-    return absl::NotFoundError(concat(path, ": cannot be read"));
-  }
-  return parse(text.str(), path);
+  CATENA_ASSIGN_OR_RETURN(const std::string text, read_file(path, YamlScope::limits().bytes));
+  return parse(text, path);
 }
 
 Result<Config> Config::parse(std::string_view text, std::string const& file) {
@@ -355,6 +344,9 @@ Result<bool> Config::boolean_or(std::string_view key, bool fallback) {
 Result<std::string> Config::path(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
   const std::string path = absolute(state_->file, text);
+  if (const Status named = check_name(path); !named.ok()) {
+    return Status(named.code(), concat(position(key), ": '", key, "': ", std::string(named.message())));
+  }
   std::error_code status;
   if (!fs::exists(path, status)) {
     return error(key, concat("'", key, "': there is no file ", path));

@@ -2,6 +2,7 @@
 #include "nf/own_outputs.hpp"
 
 #include "core/file_descriptor.hpp"
+#include "core/open_file.hpp"
 #include "core/replace_file.hpp"
 
 #include <catena/core/text.hpp>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -29,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kOwnerOnly = 0600;
+constexpr mode_t kForAll = 0666;  // but for the process's umask
 constexpr std::size_t kMaxKeptName = 64;
 
 Status system_error(std::string_view path, std::string_view what = "") {
@@ -82,26 +83,16 @@ class Kept final : public Output {
 
 /// What is in the file; nothing where there is none.
 Result<std::optional<std::string>> read_kept(std::string const& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    return errno == ENOENT ? Result<std::optional<std::string>>(std::nullopt) : system_error(path, "cannot be opened");
+  const Result<OpenedFile> file = open_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
+  if (absl::IsNotFound(file.status())) {
+    return std::nullopt;
   }
+  CATENA_RETURN_IF_ERROR(file.status());
   std::string text;
-  std::array<char, 4096> part{};
-  for (;;) {
-    const ssize_t bytes = ::read(file.get(), part.data(), part.size());
-    if (bytes < 0) {
-      return system_error(path, "cannot be read");
-    }
-    if (bytes == 0) {
-      return text;
-    }
-    text.append(part.data(), static_cast<std::size_t>(bytes));
-    if (text.size() > kMaxKeptBytes) {
-      return absl::InvalidArgumentError(
-          concat(path, ": more than ", kMaxKeptBytes, " bytes, which no network function keeps"));
-    }
-  }
+  CATENA_RETURN_IF_ERROR(read_pieces(*file, path, kMaxKeptBytes, [&text](std::span<const std::byte> piece) {
+    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  }));
+  return text;
 }
 
 class OwnOutputs final : public Outputs {
@@ -120,20 +111,18 @@ class OwnOutputs final : public Outputs {
 }  // namespace
 
 Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBegin begin, bool may_wait) {
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (may_wait ? 0 : O_NONBLOCK) |
-                    (begin == FileBegin::kEmptied ? O_TRUNC : 0);
-  FileDescriptor file(::open(path.c_str(), flags, 0666));
-  struct stat status {};
-  const bool is_fifo = file.get() < 0 && !may_wait && errno == ENXIO;  // one that nobody reads
-  if (file.get() < 0 && !is_fifo) {
-    return system_error(path);
-  }
-  if (is_fifo ||
-      (!may_wait && (::fstat(file.get(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))) {
+  Result<OpenedFile> file = open_file(path, O_WRONLY | O_CREAT | O_APPEND | (may_wait ? 0 : O_NONBLOCK),
+                                      may_wait ? kAnyStream : kRegularFile | kCharacterDevice, kForAll);
+  // unavailable: a FIFO that nobody reads
+  if (!may_wait && (absl::IsUnavailable(file.status()) || absl::IsInvalidArgument(file.status()))) {
     return absl::FailedPreconditionError(
         concat(path, ": is no regular file, and others are not written for the process of an NF"));
   }
-  return std::make_unique<File>(path, std::move(file));
+  CATENA_RETURN_IF_ERROR(file.status());
+  if (begin == FileBegin::kEmptied && file->is_regular() && ::ftruncate(file->fd.get(), 0) != 0) {
+    return system_error(path);
+  }
+  return std::make_unique<File>(path, std::move(file->fd));
 }
 
 Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver) {
@@ -177,17 +166,15 @@ Result<KeptFile> open_kept_file(std::string const& folder, std::string const& na
   std::string path = (fs::path(folder) / name).string();
   // A file of its own: write() replaces the other one, and a lock belongs to the file behind the name.
   const std::string lock_path = path + ".lock";
-  FileDescriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
-  if (lock.get() < 0) {
-    return system_error(lock_path, "cannot be opened");
-  }
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  CATENA_ASSIGN_OR_RETURN(OpenedFile lock,
+                          open_file(lock_path, O_RDWR | O_CREAT | O_NONBLOCK, kRegularFile, kOwnerOnly));
+  if (::flock(lock.fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? absl::FailedPreconditionError(concat(path, ": another run has it"))
                                 : system_error(lock_path, "cannot be locked");
   }
   KeptFile kept;
   CATENA_ASSIGN_OR_RETURN(kept.text, read_kept(path));
-  kept.output = std::make_unique<Kept>(std::move(path), std::move(lock));
+  kept.output = std::make_unique<Kept>(std::move(path), std::move(lock.fd));
   return kept;
 }
 

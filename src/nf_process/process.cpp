@@ -4,6 +4,7 @@
 #include "core/log_line.hpp"
 #include "core/own_program.hpp"
 #include "core/process_work.hpp"
+#include "core/shared_memory.hpp"
 #include "device/remote/device.hpp"
 #include "nf_process/output_desk.hpp"
 #include "sandbox/control_group.hpp"
@@ -74,14 +75,11 @@ Result<Fd> make_event() {
   return bell ? Result<Fd>(std::move(bell)) : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
 }
 
-/// Pages come when somebody writes there, and nobody can take them away.
 Result<Fd> make_memory(std::uint64_t bytes) {
-  Fd memory(::memfd_create("catena_state", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0 ||
-      ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::strerror(errno)));
-  }
-  return memory;
+  Result<Fd> memory = make_shared_memory("catena_state", bytes, Pages::kWhenWritten);
+  return memory.ok() ? std::move(memory)
+                     : Result<Fd>(absl::ResourceExhaustedError(
+                           concat(bytes, " bytes of shared memory: ", std::string(memory.status().message()))));
 }
 
 int until(Clock::time_point deadline) {
@@ -327,6 +325,9 @@ struct NfProcess::Impl {
     for (ShownFile const& file : options.files) {
       sandbox.readable.push_back({file.path, {}, file.fd.get()});
     }
+    if (!options.container.empty()) {  // here: the thread that starts the process may read more
+      CATENA_ASSIGN_OR_RETURN(sandbox.root, sandbox::read_image(options.container, sandbox.readable));
+    }
     sandbox.uid = options.uid ? options.uid : ::geteuid() == 0 ? std::optional(kNobody) : std::nullopt;
     sandbox.gid = options.gid ? options.gid : ::geteuid() == 0 ? std::optional<gid_t>(kNobody) : std::nullopt;
     sandbox.memory_bytes = options.memory_bytes;
@@ -399,7 +400,6 @@ struct NfProcess::Impl {
   /// The image need not have what this version is linked with: that and its loader come along, beside the image.
   Status run_in_container(sandbox::SandboxOptions& sandbox) const {
     CATENA_ASSIGN_OR_RETURN(const std::filesystem::path loader, own_loader());
-    sandbox.root = options.container;
     sandbox.program = "/.catena/catena-nf";  // it is what the process is called
     sandbox.arguments = {"--library-path", "/.catena/lib", "/.catena/program"};
     sandbox.readable.push_back({loader, sandbox.program});

@@ -3,12 +3,11 @@
 
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
+#include "core/open_file.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -30,17 +29,18 @@ Status at(chain::NfConfig const& config, Status const& status) {
 }
 
 /// Those of `files` that the caller, whoever this thread acts for, may read. The process is somebody with fewer rights,
-/// `nobody` where that is root, so it gets what is in them, unless that is too much to keep in memory.
-std::vector<nf_process::ShownFile> readable(std::vector<std::string> files) {
+/// `nobody` where that is root, so it gets what is in them, unless that is too much to keep in memory: such a file
+/// bubblewrap opens by its name, as the process's user. PermissionDenied for one that a user may not name.
+Result<std::vector<nf_process::ShownFile>> readable(std::vector<std::string> files) {
   constexpr std::size_t kMaxCopied = 64;
   constexpr off_t kMaxCopiedBytes = off_t{64} << 20;
   std::vector<nf_process::ShownFile> shown;
   for (std::string& path : files) {
-    device::remote::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat status {};
-    if (file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) {
-      const bool is_copied = status.st_size <= kMaxCopiedBytes && shown.size() < kMaxCopied;
-      shown.push_back({std::move(path), is_copied ? std::move(file) : device::remote::Fd()});
+    CATENA_RETURN_IF_ERROR(check_name(path));
+    Result<OpenedFile> file = open_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
+    if (file.ok()) {
+      const bool is_copied = file->status.st_size <= kMaxCopiedBytes && shown.size() < kMaxCopied;
+      shown.push_back({std::move(path), is_copied ? std::move(file->fd) : device::remote::Fd()});
     }
   }
   return shown;
@@ -128,7 +128,11 @@ Result<std::shared_ptr<nf_process::NfProcess>> start_process(std::span<const cha
       return std::ranges::find(written, file, &nf::NamedOutput::name) != written.end();
     });
   }
-  process.files = readable(std::move(files));
+  Result<std::vector<nf_process::ShownFile>> shown = readable(std::move(files));
+  if (!shown.ok()) {
+    return at(first, shown.status());
+  }
+  process.files = *std::move(shown);
   process.uid = processes.uid;
   process.gid = processes.gid;
   process.give_up = processes.give_up;

@@ -3,15 +3,14 @@
 
 #include "chain/nf_costs.hpp"
 #include "chain/run_options.hpp"
+#include "core/open_file.hpp"
 #include "nf/instance.hpp"
 
 #include <catena/nf/alert.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
 
 /// What a session does with each NF that it makes, at its start and later.
@@ -36,12 +35,12 @@ inline Status as_not_beside(Status const& of_nf) {
 /// What an NF was made of: its configuration with what was in the files that it reads, and which plug-in.
 struct Content {
   chain::NfKey key;
-  std::uintmax_t plugin_bytes = 0;
-  std::filesystem::file_time_type plugin_written = {};
+  std::uint64_t plugin_bytes = 0;
+  std::pair<std::int64_t, std::int64_t> plugin_written = {};  ///< seconds, nanoseconds
   bool operator==(Content const&) const = default;
 };
 
-/// `files`: that it named when it was made. None: one cannot be read.
+/// `files`: that it named when it was made. None: one cannot be read, or they are too long.
 inline std::optional<Content> content_of(chain::NfConfig const& config, std::span<const nf::NamedFile> files) {
   Result<chain::NfKey> key = chain::key_of_unmade(config, files);
   if (!key.ok()) {
@@ -49,9 +48,12 @@ inline std::optional<Content> content_of(chain::NfConfig const& config, std::spa
   }
   Content content{*std::move(key)};
   if (!config.plugin.empty()) {
-    std::error_code error;
-    content.plugin_bytes = std::filesystem::file_size(config.plugin_here(), error);
-    content.plugin_written = std::filesystem::last_write_time(config.plugin_here(), error);
+    const Result<OpenedFile> plugin = open_file(config.plugin_here(), O_PATH, kRegularFile);
+    if (!plugin.ok()) {
+      return std::nullopt;
+    }
+    content.plugin_bytes = static_cast<std::uint64_t>(plugin->status.st_size);
+    content.plugin_written = {plugin->status.st_mtim.tv_sec, plugin->status.st_mtim.tv_nsec};
   }
   return content;
 }

@@ -44,11 +44,12 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
     if (made[i].instance != nullptr) {
       config.type = made[i].instance->descriptor().type;  // a plug-in says itself which NF it is
     }
+    const bool is_made = made[i].instance != nullptr;
     first.push_back({config, std::move(made[i].instance)});
-    if (options.sharing) {
-      first.back().key = findings.take(chain::key_of_unmade(config, made[i].files));
+    first.back().content = is_made ? content_of(config, made[i].files) : std::nullopt;
+    if (options.sharing) {  // of one whose files are too long to be known it is not known what it costs
+      first.back().key = first.back().content ? first.back().content->key : chain::NfKey{config.type, {}};
     }
-    first.back().content = content_of(config, made[i].files);
     first.back().files = std::move(made[i].files);
     first.back().keys = std::move(made[i].keys);
     config.on = plan::Processor::kCpu;  // as far as this process is concerned

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <system_error>
@@ -40,37 +39,20 @@ void show_host(Arguments& arguments) {
   }
 }
 
-fs::path target_of(ReadOnlyBind const& bind) { return bind.target.empty() ? bind.source : bind.target; }
-
-/// Whether something is shown below the folder `path`.
-bool has_targets_below(fs::path const& path, std::vector<ReadOnlyBind> const& binds) {
-  return std::ranges::any_of(binds, [&path](ReadOnlyBind const& bind) {
-    return target_of(bind).lexically_normal().string().starts_with(path.string() + "/");
-  });
-}
-
-/// What is in the folder `from` of an image, at `to`, but for the folders that the sandbox makes itself. A folder below
-/// which something else is shown is made anew, as nothing can be put into the image's own.
-Status show_image(Arguments& arguments, fs::path const& from, fs::path const& to,
-                  std::vector<ReadOnlyBind> const& binds) {
-  constexpr std::array kOwn{"/proc", "/sys", "/dev", "/tmp"};
-  std::error_code error;
-  for (fs::directory_iterator entry(from, error), end; !error && entry != end; entry.increment(error)) {
-    const fs::path target = to / entry->path().filename();
-    const bool is_made = std::ranges::find(kOwn, target.string()) != kOwn.end() ||
-                         std::ranges::any_of(binds, [&](auto const& bind) { return target_of(bind) == target; });
-    if (is_made) {
-      continue;
-    }
-    if (fs::is_directory(fs::symlink_status(entry->path())) && has_targets_below(target, binds)) {
-      add(arguments, {"--dir", target.string()});
-      CATENA_RETURN_IF_ERROR(show_image(arguments, entry->path(), target, binds));
-    } else {
-      show(arguments, entry->path(), target);
+void show_image(Arguments& arguments, Image const& image) {
+  for (Image::Entry const& entry : image.entries) {
+    switch (entry.kind) {
+      case Image::Kind::kShown:
+        add(arguments, {"--ro-bind", entry.from.string(), entry.to.string()});
+        break;
+      case Image::Kind::kLink:
+        add(arguments, {"--symlink", entry.from.string(), entry.to.string()});
+        break;
+      case Image::Kind::kMade:
+        add(arguments, {"--dir", entry.to.string()});
+        break;
     }
   }
-  return error ? absl::FailedPreconditionError(concat("root '", from.string(), "': ", error.message()))
-               : absl::OkStatus();
 }
 
 /// The first number in a file of /proc; -1 where there is none.
@@ -111,7 +93,7 @@ BwrapFds BwrapFds::after(std::size_t program_fds) {
   return {first, first + 1, first + 2, first + 3, first + 4};
 }
 
-Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds) {
+std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds) {
   // --unshare-all alone goes on without a user or cgroup namespace where there can be none
   Arguments arguments = {"--unshare-all", "--unshare-user",    "--unshare-cgroup", "--disable-userns",
                          "--new-session", "--die-with-parent", "--clearenv",       "--cap-drop",
@@ -120,7 +102,7 @@ Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, 
     add(arguments, {"--setenv", name, value});
   }
   if (options.root) {
-    CATENA_RETURN_IF_ERROR(show_image(arguments, *options.root, "/", options.readable));
+    show_image(arguments, *options.root);
   } else {
     show_host(arguments);
   }
@@ -133,9 +115,9 @@ Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, 
   int next_copied = fds.copied;
   for (ReadOnlyBind const& bind : options.readable) {
     if (bind.fd >= 0) {
-      add(arguments, {"--ro-bind-data", concat(next_copied++), target_of(bind).string()});
+      add(arguments, {"--ro-bind-data", concat(next_copied++), bind.shown_at().string()});
     } else {
-      add(arguments, {"--ro-bind", bind.source.string(), target_of(bind).string()});
+      add(arguments, {"--ro-bind", bind.source.string(), bind.shown_at().string()});
     }
   }
   // both are in memory, without a bound of their own

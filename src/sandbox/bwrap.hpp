@@ -24,8 +24,8 @@ struct BwrapFds {
   static BwrapFds after(std::size_t program_fds);
 };
 
-/// Options of bubblewrap, each an argument. FailedPrecondition where the root file system cannot be read.
-Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds);
+/// Options of bubblewrap, each an argument.
+std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds);
 
 /// Why bubblewrap failed and what helps, from what it wrote and the settings of this machine.
 Status explain_failure(SandboxOptions const& options, std::string_view what_it_said);

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/mman.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +16,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <span>
 #include <utility>
 
+#include "core/replace_file.hpp"
+#include "core/shared_memory.hpp"
 #include "sandbox/bwrap.hpp"
 #include "sandbox/limits.hpp"
 #include "sandbox/proc.hpp"
@@ -67,11 +70,9 @@ Result<FileDescriptor> as_file(std::vector<std::string> const& arguments) {
   for (std::string const& argument : arguments) {
     text.append(argument.c_str(), argument.size() + 1);
   }
-  FileDescriptor file(::memfd_create("catena-bwrap", MFD_CLOEXEC));
-  if (!file || ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return failed("file in memory");
-  }
-  return file;
+  return make_memory_file("catena-bwrap", [&text](int file) {
+    return write_all(file, std::as_bytes(std::span(text))) ? absl::OkStatus() : failed("file in memory");
+  });
 }
 
 Status join(std::filesystem::path const& cgroup, pid_t process) {
@@ -189,7 +190,7 @@ Status SandboxedProcess::Keeper::launch() {
 
 Status SandboxedProcess::Keeper::spawn_bwrap(int gate) {
   const BwrapFds numbers = BwrapFds::after(options_.fds.size());
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> arguments, bwrap_arguments(options_, numbers));
+  const std::vector<std::string> arguments = bwrap_arguments(options_, numbers);
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor arguments_file, as_file(arguments));
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
   CATENA_ASSIGN_OR_RETURN(auto status, make_pipe());

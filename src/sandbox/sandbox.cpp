@@ -30,13 +30,10 @@ Status check_user(SandboxOptions const& options) {
 
 Status check_paths(SandboxOptions const& options) {
   std::vector<std::filesystem::path> paths = {options.program, options.bwrap};
-  if (options.root) {
-    paths.push_back(*options.root);
-  }
   paths.insert(paths.end(), options.cgroups.begin(), options.cgroups.end());
   for (ReadOnlyBind const& bind : options.readable) {
     paths.push_back(bind.source);
-    paths.push_back(bind.target.empty() ? bind.source : bind.target);
+    paths.push_back(bind.shown_at());
   }
   for (std::filesystem::path const& path : paths) {
     if (!path.is_absolute() || path.string().find('\0') != std::string::npos) {

@@ -33,7 +33,25 @@ struct ReadOnlyBind {
   /// A regular file that is open for reading, whose bytes the process sees in place of those of `source`, whether its
   /// user could read that or not; they are copied to memory when it starts. Stays the caller's; -1: none.
   int fd = -1;
+
+  std::filesystem::path const& shown_at() const { return target.empty() ? source : target; }
 };
+
+/// What is at the root of an unpacked image, in the order in which a sandbox makes it.
+struct Image {
+  enum class Kind { kShown, kLink, kMade };
+  struct Entry {
+    Kind kind;
+    std::filesystem::path from;  ///< on the host; of a link where it points to; of a folder that is made nothing
+    std::filesystem::path to;
+  };
+  std::vector<Entry> entries;
+};
+
+/// The image in `folder`, for a sandbox with the `binds` that it is to have. Reads names alone, with the rights of the
+/// calling thread, which start() may not have: who names the folder may see no other one. InvalidArgument: not an
+/// absolute path. PermissionDenied as open_file(). FailedPrecondition: it cannot be read.
+Result<Image> read_image(std::filesystem::path const& folder, std::vector<ReadOnlyBind> const& binds);
 
 struct SandboxOptions {
   std::string program;                 ///< absolute path in the sandbox; under /usr, in the root, or one of `readable`
@@ -41,9 +59,9 @@ struct SandboxOptions {
   std::vector<std::pair<std::string, std::string>> environment;  ///< nothing else is in it but PWD
   std::vector<int> fds;  ///< the process has duplicates of them as 3, 4, ...; the caller's stay the caller's
   std::vector<ReadOnlyBind> readable;
-  /// A folder with an unpacked image, which is the root file system instead of the host's /usr and /etc/ld.so.*. Nobody
-  /// but the host's administrator or the service may be able to write to it.
-  std::optional<std::filesystem::path> root;
+  /// The root file system, instead of the host's /usr and /etc/ld.so.*; the user of the process must be able to reach
+  /// it.
+  std::optional<Image> root;
 
   /// Who the process is on the host; not root. Root has to name both. Anyone else can name only himself, as by default.
   std::optional<uid_t> uid;

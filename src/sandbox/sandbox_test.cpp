@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,6 +28,7 @@
 #include <thread>
 
 #include "core/file_descriptor.hpp"
+#include "sandbox/seccomp_filter.hpp"
 #include "sandbox/test_support.hpp"
 
 namespace catena::sandbox {
@@ -232,7 +234,6 @@ TEST_F(Sandbox, an_image_is_the_root_file_system) {
   // what the program is linked with, and nothing else of this machine
   std::ofstream(root / "dev/not-a-device") << "x";
   SandboxOptions options = attempt({"read", "/opt/marker"});
-  options.root = root;
   options.readable = {{"/usr/lib", "/usr/lib"}};
   fs::create_directory_symlink("usr/lib", root / "lib");
   if (fs::exists("/usr/lib64")) {
@@ -241,6 +242,7 @@ TEST_F(Sandbox, an_image_is_the_root_file_system) {
     fs::create_directory_symlink("usr/lib64", root / "lib64");
   }
   options.program = "/opt/hostile";
+  options.root = read_image(root, options.readable).value();
   EXPECT_EQ(run_with(options).exit_code, 0);
   options.arguments = {"open-read", "/usr/bin/true"};
   EXPECT_EQ(run_with(options).exit_code, 1) << "the host's";
@@ -249,6 +251,46 @@ TEST_F(Sandbox, an_image_is_the_root_file_system) {
   options.arguments = {"create", "/opt/new"};
   options.scratch_bytes = 4096;
   EXPECT_EQ(run_with(options).exit_code, 1);
+}
+
+TEST(SeccompFilter, is_changed_by_nobody_while_bubblewrap_reads_it) {
+  for (const bool can_write : {false, true}) {
+    const FileDescriptor filter = make_seccomp_filter(can_write).value();
+    EXPECT_EQ(::fcntl(filter.get(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+    struct stat status {};
+    ASSERT_EQ(::fstat(filter.get(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
+    EXPECT_GT(status.st_size, 0);
+    EXPECT_EQ(::lseek(filter.get(), 0, SEEK_CUR), 0) << "it is read from its start";
+  }
+}
+
+TEST(Image, is_read_with_the_rights_of_the_thread_that_asks) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "root alone can act for others";
+  }
+  namespace fs = std::filesystem;
+  std::string folder = (fs::temp_directory_path() / "catena-image-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/name-of-a-secret") << "x";
+  fs::create_directory_symlink("usr/bin", folder + "/bin");
+  const Image image = read_image(folder, {}).value();
+  EXPECT_EQ(image.entries.size(), 2U);
+  for (Image::Entry const& entry : image.entries) {
+    const bool is_link = entry.to == "/bin";
+    EXPECT_EQ(entry.kind, is_link ? Image::Kind::kLink : Image::Kind::kShown);
+    EXPECT_EQ(entry.from, is_link ? fs::path("usr/bin") : fs::path(folder) / "name-of-a-secret");
+  }
+  std::thread([&folder] {
+    constexpr uid_t kAnn = 64'001;
+    ::setfsuid(kAnn);
+    EXPECT_TRUE(absl::IsPermissionDenied(read_image(folder, {}).status()));
+    EXPECT_TRUE(absl::IsPermissionDenied(read_image("/proc/self/cwd", {}).status()));
+    EXPECT_TRUE(absl::IsPermissionDenied(read_image("/proc/self", {}).status()));
+  }).join();
+  EXPECT_TRUE(absl::IsFailedPrecondition(read_image(folder + "/none", {}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(read_image("none", {}).status()));
+  fs::remove_all(folder);
 }
 
 TEST(SandboxOptions, what_cannot_be_is_refused) {

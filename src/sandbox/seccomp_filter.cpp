@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/seccomp_filter.hpp"
 
+#include "core/shared_memory.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <asm/termbits.h>
@@ -192,19 +194,13 @@ Result<FileDescriptor> make_seccomp_filter(bool can_write) {
   if (context == nullptr) {
     return absl::UnavailableError("libseccomp cannot make a system call filter");
   }
-  FileDescriptor file(::memfd_create("catena-seccomp", MFD_CLOEXEC));
-  if (!file) {
-    return absl::UnavailableError(concat("cannot make a file in memory: ", std::strerror(errno)));
-  }
-  int wrong = add_rules(context, can_write);
-  wrong = wrong != 0 ? wrong : seccomp_export_bpf(context.get(), file.get());
-  if (wrong != 0) {
-    return absl::UnavailableError(concat("libseccomp refuses the system call filter: ", std::strerror(-wrong)));
-  }
-  if (::lseek(file.get(), 0, SEEK_SET) < 0) {
-    return absl::UnavailableError(concat("cannot rewind a file in memory: ", std::strerror(errno)));
-  }
-  return file;
+  const int refused = add_rules(context, can_write);
+  return make_memory_file("catena-seccomp", [&context, refused](int file) {
+    const int wrong = refused != 0 ? refused : seccomp_export_bpf(context.get(), file);
+    return wrong == 0
+               ? absl::OkStatus()
+               : absl::UnavailableError(concat("libseccomp refuses the system call filter: ", std::strerror(-wrong)));
+  });
 }
 
 }  // namespace catena::sandbox

@@ -4,6 +4,7 @@
 #include "chain/check.hpp"
 #include "chain/named_files.hpp"
 #include "chain/option_texts.hpp"
+#include "core/open_file.hpp"
 #include "io/interface.hpp"
 #include "io/output_file.hpp"
 #include "service/user_limits.hpp"
@@ -49,16 +50,6 @@ Status check_devices(chain::ChainConfig const& config, Caller const& caller) {
   return absl::OkStatus();
 }
 
-/// What the kernel shows of the service's process is readable to all of its threads, whatever their user, and errors
-/// quote files.
-Status check_is_file(std::string const& path, Caller const& caller) {
-  std::error_code error;
-  const std::string target = std::filesystem::weakly_canonical(path, error).string();
-  return has_other_rights(caller) && target.starts_with("/proc/")
-             ? absl::PermissionDeniedError(concat(path, ": only root may name files in /proc to a service"))
-             : absl::OkStatus();
-}
-
 std::vector<Resource> resources_of(chain::ChainConfig const& config, std::vector<chain::NamedFile> const& files) {
   std::vector<Resource> resources;
   for (PortConfig const* port : {&config.rx, &config.tx}) {
@@ -100,8 +91,6 @@ Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const&
                               nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(take_rights_of(caller));
   const nf::YamlScope scope(yaml_limits(caller));
-  CATENA_RETURN_IF_ERROR(check_is_file(file, caller));
-  CATENA_RETURN_IF_ERROR(texts.profile.empty() ? absl::OkStatus() : check_is_file(texts.profile, caller));
   Prepared prepared;
   prepared.caller = caller;
   CATENA_ASSIGN_OR_RETURN(prepared.config, load(file, caller));
@@ -113,7 +102,7 @@ Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const&
   std::vector<chain::NamedFile> files;
   const Status checked = chain::check(prepared.config, prepared.options, registry, refused, &files);
   for (chain::NamedFile const& named : files) {
-    CATENA_RETURN_IF_ERROR(check_is_file(named.path, caller));
+    CATENA_RETURN_IF_ERROR(check_name(named.path));  // errors of the check quote where links lead
   }
   CATENA_RETURN_IF_ERROR(checked);
   prepared.resources = resources_of(prepared.config, files);

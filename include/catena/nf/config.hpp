@@ -44,7 +44,8 @@ struct Shard {
 
 class Config {
  public:
-  /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is not a YAML mapping.
+  /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is no regular file, too long, or
+  /// not a YAML mapping; PermissionDenied where a user of a service may not read it.
   static Result<Config> load(std::string const& path);
   /// The same from text; `file` is used in messages, and relative paths are taken from its folder.
   static Result<Config> parse(std::string_view text, std::string const& file);

@@ -4,54 +4,18 @@
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
 
-#include <algorithm>
-#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /// Rule, route and string files: read in one piece, walked by hand, every error with its position.
 namespace catena::nf {
 
 /// The bytes of `path`. NotFound if it cannot be read; InvalidArgument if it has more than `max_bytes` bytes, or is no
-/// file: one that is a FIFO is not waited for.
-inline Result<std::string> read_text_file(std::string const& path, std::size_t max_bytes) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) {
-    return absl::NotFoundError(concat(path, ": cannot be read"));
-  }
-  const auto read_all = [&]() -> Result<std::string> {
-    struct stat status {};
-    // /dev/null is an empty file
-    if (::fstat(file, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))) {
-      return absl::InvalidArgumentError(concat(path, ": is no file"));
-    }
-    std::string text;
-    auto size = static_cast<std::uint64_t>(status.st_size);
-    while (size <= max_bytes) {
-      constexpr std::size_t kChunk = std::size_t{64} << 10;
-      const std::size_t before = text.size();
-      text.resize(std::max<std::size_t>(size, before + kChunk));
-      const ::ssize_t got = ::read(file, text.data() + before, text.size() - before);
-      text.resize(before + static_cast<std::size_t>(std::max<::ssize_t>(got, 0)));
-      if (got == 0) {
-        return text;
-      }
-      if (got < 0 && errno != EINTR) {
-        return absl::NotFoundError(concat(path, ": cannot be read to its end"));
-      }
-      size = std::max<std::uint64_t>(size, text.size());
-    }
-    return absl::InvalidArgumentError(concat(path, ": ", size, " bytes; such a file has at most ", max_bytes));
-  };
-  Result<std::string> text = read_all();
-  ::close(file);
-  return text;
-}
+/// file: one that is a FIFO is not waited for; /dev/null is an empty file. PermissionDenied if the thread acts for a
+/// user of a service who may not read it, or names what is the process's own: /proc and the like.
+Result<std::string> read_text_file(std::string const& path, std::size_t max_bytes);
 
 /// An IPv4 prefix: bits of `address` after the first `length` are as written.
 struct Ipv4Prefix {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/remote/socket.hpp"
 
-#include <catena/core/text.hpp>
-
+#include "core/shared_memory.hpp"
 #include "device/remote/protocol.hpp"
+
+#include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -144,13 +146,11 @@ Result<Mapping> Mapping::create(std::size_t bytes) {
   if (bytes == 0) {
     return Mapping();
   }
-  Fd fd(memfd_create("catena_device", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  constexpr std::size_t kMost = std::size_t{1} << 46;
-  if (!fd || bytes > kMost || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
-      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::strerror(errno)));
+  Result<Fd> fd = make_shared_memory("catena_device", bytes, Pages::kWhenWritten);
+  if (!fd.ok()) {
+    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::string(fd.status().message())));
   }
-  return map(std::move(fd), bytes);
+  return map(*std::move(fd), bytes);
 }
 
 Result<Mapping> Mapping::map(Fd fd, std::size_t bytes, std::uint64_t offset) {
