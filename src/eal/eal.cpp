@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_memory.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -68,6 +70,18 @@ std::vector<std::string> arguments_for(std::span<const std::string> extra, cpu_s
   return arguments;
 }
 
+/// DPDK makes files in memory with mode 0777.
+void close_memory_to_others() {
+  const auto close = [](rte_memseg_list const*, rte_memseg const* segment, void*) {
+    const int file = rte_memseg_get_fd_thread_unsafe(segment);  // the walk has the lock
+    if (file >= 0) {
+      ::fchmod(file, S_IRUSR | S_IWUSR);
+    }
+    return 0;
+  };
+  rte_memseg_walk(close, nullptr);
+}
+
 Status initialize(std::span<const std::string> extra) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -86,6 +100,7 @@ Status initialize(std::span<const std::string> extra) {
   // the EAL pins the thread that starts it, and threads created later would inherit that
   pthread_setaffinity_np(self, sizeof cpus, &cpus);
   if (rc >= 0) {
+    close_memory_to_others();
     return absl::OkStatus();
   }
   if (rte_errno == EALREADY) {
