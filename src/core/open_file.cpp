@@ -65,7 +65,7 @@ std::string_view why_not_for_another(OpenedFile const& file) {
   if (!S_ISDIR(mode) && file.status.st_nlink == 0) {
     return "a file without a name, which no user of a service gets";
   }
-  if (S_ISBLK(mode) || S_ISSOCK(mode) || (S_ISCHR(mode) && !is_device_for_all(file.status.st_rdev))) {
+  if (S_ISBLK(mode) || (S_ISCHR(mode) && !is_device_for_all(file.status.st_rdev))) {
     return "only root may name devices to a service";
   }
   return {};

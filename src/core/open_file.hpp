@@ -65,8 +65,8 @@ Status check_opened(OpenedFile const& file, std::string const& path, FileKinds k
 /// For early messages: what is there now need not be there when it is opened. Disturbs no reader or writer of a FIFO.
 Status check_name(std::string const& path);
 
-/// Reads `file` to its end, in pieces, and no byte more than `max_bytes`. NotFound: it cannot be read; InvalidArgument:
-/// there is more; both name `path`.
+/// Reads `file` to its end, in pieces, and gives no byte more than `max_bytes`. NotFound: it cannot be read;
+/// InvalidArgument: there is more; both name `path`.
 Status read_pieces(OpenedFile const& file, std::string const& path, std::uint64_t max_bytes,
                    absl::FunctionRef<void(std::span<const std::byte>)> take);
 
