@@ -220,7 +220,7 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
 }
 
 Result<CostProfile> load_profile(fs::path const& file) {
-  const Result<OpenedFile> opened = open_file(file.string(), O_RDONLY | O_NONBLOCK, kRegularFile);
+  const Result<OpenedFile> opened = open_named_file(file.string(), O_RDONLY | O_NONBLOCK, kRegularFile);
   if (absl::IsInvalidArgument(opened.status())) {
     return absl::InvalidArgumentError(concat(file.string(), ": not a regular file", kMeasureAgain));
   }

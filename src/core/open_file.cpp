@@ -181,7 +181,7 @@ bool acts_for_another_user() {
   return for_files != static_cast<uid_t>(-1) && for_files != ::geteuid();
 }
 
-Result<OpenedFile> open_file(std::string const& path, int flags, FileKinds kinds, mode_t mode) {
+Result<OpenedFile> open_named_file(std::string const& path, int flags, FileKinds kinds, mode_t mode) {
   const bool is_for_another = acts_for_another_user();
   const Opener open = is_for_another ? open_without_magic : open_with_own_rights;
   const int all_flags = flags | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);
@@ -203,7 +203,7 @@ Result<OpenedFile> open_file(std::string const& path, int flags, FileKinds kinds
 }
 
 Result<OpenedFile> open_to_read(std::string const& path, FileKinds kinds) {
-  Result<OpenedFile> file = open_file(path, O_RDONLY | O_NONBLOCK, kinds);
+  Result<OpenedFile> file = open_named_file(path, O_RDONLY | O_NONBLOCK, kinds);
   const bool is_judged = absl::IsPermissionDenied(file.status()) && acts_for_another_user();
   return file.ok() || absl::IsInvalidArgument(file.status()) || is_judged
              ? std::move(file)
@@ -226,7 +226,7 @@ Status check_opened(OpenedFile const& file, std::string const& path, FileKinds k
 
 Status check_name(std::string const& path) {
   const Status status =
-      acts_for_another_user() ? open_file(path, O_PATH, kAnyStream | kFolder).status() : absl::OkStatus();
+      acts_for_another_user() ? open_named_file(path, O_PATH, kAnyStream | kFolder).status() : absl::OkStatus();
   return absl::IsPermissionDenied(status) ? status : absl::OkStatus();
 }
 

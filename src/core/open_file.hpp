@@ -49,7 +49,7 @@ struct OpenedFile {
 ///                          nobody reads
 ///   InvalidArgument        it is none of `kinds`
 ///   PermissionDenied       the system's word, too; or the thread acts for another user, and opens no such file for him
-Result<OpenedFile> open_file(std::string const& path, int flags, FileKinds kinds, mode_t mode = 0);
+Result<OpenedFile> open_named_file(std::string const& path, int flags, FileKinds kinds, mode_t mode = 0);
 
 /// The same for reading, without waiting for the writer of a FIFO.
 ///   NotFound           it cannot be opened
@@ -57,12 +57,13 @@ Result<OpenedFile> open_file(std::string const& path, int flags, FileKinds kinds
 ///   PermissionDenied   the thread acts for another user, who may not read it, or not through this process
 Result<OpenedFile> open_to_read(std::string const& path, FileKinds kinds);
 
-/// What open_file() asks of a file that is open; `path` is for messages. Errors: InvalidArgument and PermissionDenied
-/// as open_file().
+/// What open_named_file() asks of a file that is open; `path` is for messages. Errors: InvalidArgument and
+/// PermissionDenied as open_named_file().
 Status check_opened(OpenedFile const& file, std::string const& path, FileKinds kinds);
 
-/// PermissionDenied where open_file() would say so whatever `path` is opened for; OK, too, where there is no such file.
-/// For early messages: what is there now need not be there when it is opened. Disturbs no reader or writer of a FIFO.
+/// PermissionDenied where open_named_file() would say so whatever `path` is opened for; OK, too, where there is no such
+/// file. For early messages: what is there now need not be there when it is opened. Disturbs no reader or writer of a
+/// FIFO.
 Status check_name(std::string const& path);
 
 /// Reads `file` to its end, in pieces, and gives no byte more than `max_bytes`. NotFound: it cannot be read;

@@ -35,7 +35,7 @@ inline bool write_all(int file, std::span<const std::byte> bytes) {
 
 /// A name that is new, or gone, is so on the disk when its folder is.
 inline Status sync_folder(std::string const& folder) {
-  CATENA_ASSIGN_OR_RETURN(const OpenedFile opened, open_file(folder, O_RDONLY | O_DIRECTORY, kFolder));
+  CATENA_ASSIGN_OR_RETURN(const OpenedFile opened, open_named_file(folder, O_RDONLY | O_DIRECTORY, kFolder));
   return ::fsync(opened.fd.get()) == 0 ? absl::OkStatus()
                                        : absl::ErrnoToStatus(errno, concat(folder, ": cannot be brought to the disk"));
 }
@@ -46,7 +46,7 @@ inline Status sync_folder(std::string const& folder) {
 inline Status replace_file(std::string const& path, std::span<const std::byte> bytes) {
   const std::string temporary = path + ".new";
   Result<OpenedFile> file =
-      open_file(temporary, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW, kRegularFile, S_IRUSR | S_IWUSR);
+      open_named_file(temporary, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW, kRegularFile, S_IRUSR | S_IWUSR);
   const int fd = file.ok() ? file->fd.get() : -1;
   const bool is_written =
       file.ok() && ::ftruncate(fd, 0) == 0 && write_all(fd, bytes) && ::fsync(fd) == 0 && file->fd.close();

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kReaderCheck{20};
 Result<OpenedFile> open_to_write(std::string const& path, std::stop_token const& give_up) {
   constexpr int kFlags = O_WRONLY | O_NONBLOCK;
   constexpr mode_t kMode = 0644;
-  Result<OpenedFile> file = open_file(path, kFlags | O_CREAT, kAnyStream, kMode);
+  Result<OpenedFile> file = open_named_file(path, kFlags | O_CREAT, kAnyStream, kMode);
   if (absl::IsUnavailable(file.status())) {
     spdlog::info("waiting for a reader of {}", path);
   }
@@ -35,7 +35,7 @@ Result<OpenedFile> open_to_write(std::string const& path, std::stop_token const&
       return absl::CancelledError(concat(path, ": cannot be created: it has no reader"));
     }
     std::this_thread::sleep_for(kReaderCheck);
-    file = open_file(path, kFlags, kAnyStream);
+    file = open_named_file(path, kFlags, kAnyStream);
   }
   if (file.ok()) {
     ::fcntl(file->fd.get(), F_SETFL, ::fcntl(file->fd.get(), F_GETFL) & ~O_NONBLOCK);

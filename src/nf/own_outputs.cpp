@@ -83,7 +83,7 @@ class Kept final : public Output {
 
 /// What is in the file; nothing where there is none.
 Result<std::optional<std::string>> read_kept(std::string const& path) {
-  const Result<OpenedFile> file = open_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
+  const Result<OpenedFile> file = open_named_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
   if (absl::IsNotFound(file.status())) {
     return std::nullopt;
   }
@@ -111,8 +111,8 @@ class OwnOutputs final : public Outputs {
 }  // namespace
 
 Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBegin begin, bool may_wait) {
-  Result<OpenedFile> file = open_file(path, O_WRONLY | O_CREAT | O_APPEND | (may_wait ? 0 : O_NONBLOCK),
-                                      may_wait ? kAnyStream : kRegularFile | kCharacterDevice, kForAll);
+  Result<OpenedFile> file = open_named_file(path, O_WRONLY | O_CREAT | O_APPEND | (may_wait ? 0 : O_NONBLOCK),
+                                            may_wait ? kAnyStream : kRegularFile | kCharacterDevice, kForAll);
   // unavailable: a FIFO that nobody reads
   if (!may_wait && (absl::IsUnavailable(file.status()) || absl::IsInvalidArgument(file.status()))) {
     return absl::FailedPreconditionError(
@@ -167,7 +167,7 @@ Result<KeptFile> open_kept_file(std::string const& folder, std::string const& na
   // A file of its own: write() replaces the other one, and a lock belongs to the file behind the name.
   const std::string lock_path = path + ".lock";
   CATENA_ASSIGN_OR_RETURN(OpenedFile lock,
-                          open_file(lock_path, O_RDWR | O_CREAT | O_NONBLOCK, kRegularFile, kOwnerOnly));
+                          open_named_file(lock_path, O_RDWR | O_CREAT | O_NONBLOCK, kRegularFile, kOwnerOnly));
   if (::flock(lock.fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? absl::FailedPreconditionError(concat(path, ": another run has it"))
                                 : system_error(lock_path, "cannot be locked");

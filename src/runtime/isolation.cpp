@@ -37,7 +37,7 @@ Result<std::vector<nf_process::ShownFile>> readable(std::vector<std::string> fil
   std::vector<nf_process::ShownFile> shown;
   for (std::string& path : files) {
     CATENA_RETURN_IF_ERROR(check_name(path));
-    Result<OpenedFile> file = open_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
+    Result<OpenedFile> file = open_named_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
     if (file.ok()) {
       const bool is_copied = file->status.st_size <= kMaxCopiedBytes && shown.size() < kMaxCopied;
       shown.push_back({std::move(path), is_copied ? std::move(file->fd) : device::remote::Fd()});

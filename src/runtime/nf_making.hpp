@@ -48,7 +48,7 @@ inline std::optional<Content> content_of(chain::NfConfig const& config, std::spa
   }
   Content content{*std::move(key)};
   if (!config.plugin.empty()) {
-    const Result<OpenedFile> plugin = open_file(config.plugin_here(), O_PATH, kRegularFile);
+    const Result<OpenedFile> plugin = open_named_file(config.plugin_here(), O_PATH, kRegularFile);
     if (!plugin.ok()) {
       return std::nullopt;
     }

@@ -89,7 +89,7 @@ Result<Image> read_image(fs::path const& folder, std::vector<ReadOnlyBind> const
   if (!folder.is_absolute()) {
     return absl::InvalidArgumentError(concat("'", folder.string(), "' is not an absolute path"));
   }
-  Result<OpenedFile> opened = catena::open_file(folder.string(), O_RDONLY | O_DIRECTORY, kFolder);
+  Result<OpenedFile> opened = open_named_file(folder.string(), O_RDONLY | O_DIRECTORY, kFolder);
   if (!opened.ok()) {
     return Status(
         absl::IsPermissionDenied(opened.status()) ? opened.status().code() : absl::StatusCode::kFailedPrecondition,
