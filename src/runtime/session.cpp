@@ -101,13 +101,13 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
         {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
     const std::span<const nf::NamedFile> own = std::span(of_nfs.files()).subspan(files);
     first.back().files.assign(own.begin(), own.end());
+    first.back().keys.assign(of_nfs.keys().begin() + keys, of_nfs.keys().end());
     if (first.back().instance == nullptr) {
       continue;
     }
     if (options.sharing) {
       first.back().key = findings.take(chain::key_of(config, own));
     }
-    first.back().keys.assign(of_nfs.keys().begin() + keys, of_nfs.keys().end());
     first.back().content = content_of(config, own);
   }
   CATENA_RETURN_IF_ERROR(findings.status());
