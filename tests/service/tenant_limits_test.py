@@ -166,7 +166,7 @@ class Files(TenantTest):
         for tenant in (self.attacker, self.victim):
             status, answer = tenant.apply(tenant.write("large.yaml", comment))
             self.assertEqual(status, 400)
-            self.assertIn("a YAML file here has at most 1048576", answer["error"])
+            self.assertIn("such a file has at most 1048576", answer["error"])
         roots = pathlib.Path(self.chain("roots"))
         roots.write_text(comment + roots.read_text())
         self.applied(self.service, str(roots))
