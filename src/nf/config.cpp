@@ -392,7 +392,9 @@ Result<std::string> Config::receiver(std::string_view key) {
   return text;
 }
 
-void Config::encrypts_with(std::string id, std::string what) { NamedFiles::add(NamedKey{std::move(id), std::move(what)}); }
+void Config::encrypts_with(std::string id, std::string what) {
+  NamedFiles::add(NamedKey{std::move(id), std::move(what)});
+}
 
 Result<Config> Config::section(std::string_view key) {
   if (!has(key)) {

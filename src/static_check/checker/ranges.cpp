@@ -161,10 +161,11 @@ bool Ranges::is_bound(clang::VarDecl const* variable) const {
     return true;
   }
   const auto [entry, is_new] = bound_.try_emplace(function);
+  auto& bound = entry->second;
   if (is_new) {
-    for_bindings(function->getBody(), false, [&](clang::VarDecl const* named) { entry->second.insert(named); });
+    for_bindings(function->getBody(), false, [&bound](clang::VarDecl const* named) { bound.insert(named); });
   }
-  return entry->second.contains(variable);
+  return bound.contains(variable);
 }
 
 clang::VarDecl const* Ranges::bound_in(clang::Stmt const* expression) const {
