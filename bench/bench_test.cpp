@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/common/chart.hpp"
-
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
@@ -8,15 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
 
-#include "bench/adaptchain/modes.hpp"
-#include "bench/adaptchain/page.hpp"
-#include "bench/adaptchain/results.hpp"
 #include "bench/chains/chains.hpp"
 #include "bench/chains/filled_ahead.hpp"
 #include "bench/chains/measure.hpp"
@@ -24,8 +17,10 @@
 #include "bench/chains/sample_sink.hpp"
 #include "bench/chains/timeline.hpp"
 #include "bench/common/data.hpp"
-#include "bench/nca/page.hpp"
+#include "bench/common/spread.hpp"
+#include "bench/common/time_rows.hpp"
 #include "bench/nca/run.hpp"
+#include "bench/nca/times.hpp"
 #include "bench/nca/traffic.hpp"
 #include "device/subprocess.hpp"
 #include "eal/eal.hpp"
@@ -36,7 +31,6 @@ namespace catena::bench {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // ---- samples
 
@@ -307,22 +301,7 @@ TEST(PaperChains, missing_data_and_unknown_names_are_errors_that_say_what_there_
   EXPECT_EQ((*find_chain("C4"))->title(), "firewall(G) ipsec(G) nids(G) router(C)");
 }
 
-// ---- results
-
-Cell cell(std::string const& mode, std::uint32_t bytes, std::vector<double> const& packets_per_s, double to_device) {
-  Cell made;
-  made.chain = "C1";
-  made.mode = mode;
-  made.wire_bytes = bytes;
-  for (const double value : packets_per_s) {
-    Repeat repeat;
-    repeat.packets_per_s = value;
-    repeat.bytes_to_device = to_device;
-    repeat.received = 10;
-    made.repeats.push_back(repeat);
-  }
-  return made;
-}
+// ---- spreads and time lines
 
 TEST(Spread, is_median_and_extremes) {
   EXPECT_EQ(spread_of({3, 1, 2}).median, 2);
@@ -330,82 +309,14 @@ TEST(Spread, is_median_and_extremes) {
   EXPECT_EQ(spread_of({3, 1, 2}).low, 1);
   EXPECT_EQ(spread_of({3, 1, 2}).high, 3);
   EXPECT_EQ(spread_of({}).median, 0);
+  EXPECT_EQ(text_of({2, 1, 3}, 10), "20.00 (10.00 .. 30.00)");
 }
 
-TEST(Results, count_frames_with_fcs) {
-  EXPECT_DOUBLE_EQ(gbps(cell("copy", 1250, {1e6}, 0)).median, 10) << "10,000 bits, a million times a second";
-}
-
-TEST(PaperPage, sets_ratios_and_savings_beside_the_papers) {
-  Results results;
-  results.cells = {cell(kCopyStaged, 64, {1e6, 2e6, 3e6}, 100),
-                   cell(kAdaptiveStaged, 64, {3e6}, 80),
-                   cell(kCopy, 64, {4e6}, 60),
-                   cell(kAdaptive, 64, {5e6}, 50),
-                   cell(kShared, 64, {2e6}, 50),
-                   cell(kCopyStaged, 1518, {1e6}, 2000),
-                   cell(kAdaptiveStaged, 1518, {4e6}, 1000)};
-  const PageText written = paper_page(results, {64, 1518});
-  std::string const& page = written.markdown;
-  EXPECT_THAT(
-      page, HasSubstr("| C1 | 9 | up to 3.2x | 1.50x .. 4.00x | 13.9 % (64 B) .. 49.1 % (1518 B) | 20.0 .. 50.0 % |"));
-  EXPECT_THAT(page, HasSubstr("| C1 | 64 | 1.50 | 2.00 | 2.50 | 1.25 | 2.50 | - |"))
-      << "plan, method, both, over others";
-  EXPECT_THAT(page, HasSubstr("| C1 | 1518 | 4.00 | - | - | - | - | - |"));
-  EXPECT_THAT(page, HasSubstr("| 64 | copy, staged | 1 | 2.000 | 1.02 (0.51 .. 1.54) |"));
-  EXPECT_THAT(page, Not(HasSubstr("C2:"))) << "nothing was measured of it";
-  ASSERT_EQ(written.figures.size(), 2U);
-  EXPECT_EQ(written.figures["c1-throughput"]["labels"], (std::vector<std::string>{"64", "1518"}));
-  EXPECT_EQ(written.figures["c1-to-device"]["series"][0]["name"], kCopyStaged);
-  EXPECT_THAT(page, HasSubstr("](c1-throughput.svg)"));
-}
-
-TEST(PaperPage, failures_stand_at_its_top) {
-  Results results;
-  results.cells = {cell("copy", 64, {}, 0)};
-  results.cells.front().error = "the device fell out";
-  const std::string page = paper_page(results, {64}).markdown;
-  EXPECT_THAT(page, HasSubstr("**1 measurements failed:**"));
-  EXPECT_THAT(page, HasSubstr("the device fell out"));
-}
-
-// ---- charts
-
-TEST(Charts, bars_keep_value_and_spread) {
-  const nlohmann::json drawn =
-      to_json(BarChart{"t", "x", "y", {"one", "two"}, {{"s", {{10, 5, 15}, {NAN, -1, INFINITY}}}}, true});
-  EXPECT_EQ(drawn["series"][0]["bars"], nlohmann::json::parse("[[10.0,5.0,15.0],[0.0,0.0,0.0]]"));
-  EXPECT_EQ(drawn["kind"], "bars");
-  EXPECT_TRUE(drawn["stacked"]);
-}
-
-TEST(Charts, lines_leave_out_what_has_no_place_on_a_logarithmic_axis) {
-  const nlohmann::json drawn =
-      to_json(LineChart{"t", "x", "y", {{"s", {{0, 0}, {1, 0}, {NAN, 5}, {10, 50}}}, {"e", {}}}});
-  ASSERT_EQ(drawn["series"].size(), 1U);
-  EXPECT_EQ(drawn["series"][0]["points"], nlohmann::json::parse("[[1.0,0.0],[10.0,50.0]]"));
-}
-
-TEST(Charts, boxes_of_time_are_cut_at_the_ends) {
-  const TimeChart chart{"t",
-                        "us",
-                        {"a", "b"},
-                        100,
-                        {{"r", {{0, 0, 50}, {1, 50, 75}, {0, -10, 0}, {1, 90, 500}}},
-                         {"s", {{0, 25, 75}, {2, 0, 1}, {0, 101, 102}, {0, NAN, 1}}}}};
-  const nlohmann::json drawn = to_json(chart);
-  EXPECT_EQ(drawn["rows"][0]["boxes"], nlohmann::json::parse("[[0,0.0,50.0],[1,50.0,75.0],[1,90.0,100.0]]"));
-  EXPECT_EQ(drawn["rows"][1]["boxes"], nlohmann::json::parse("[[0,25.0,75.0]]"));
-}
-
-TEST(Charts, there_is_none_without_anything_in_it) {
-  for (nlohmann::json const& drawn :
-       {to_json(BarChart{}), to_json(LineChart{}), to_json(TimeChart{}),
-        to_json(BarChart{"t", "x", "y", {"a", "b"}, {{"s", {{NAN, 0, 0}}}, {"s", {{-1, INFINITY, 2}}}}, false}),
-        to_json(LineChart{"t", "x", "y", {{"s", {{NAN, 1}, {-1, 1}, {1, NAN}}}}}),
-        to_json(TimeChart{"t", "us", {"a"}, 10, {{"r", {}}}})}) {
-    EXPECT_TRUE(drawn.is_null()) << drawn;
-  }
+TEST(Timeline, is_kinds_length_and_rows_of_boxes_in_a_file) {
+  const std::vector<TimeRow> rows{{"ids", {{1, -10, 25}, {0, 50, 75}}}, {"idle", {}}};
+  EXPECT_EQ(to_json(rows, {"fill", "kernel"}, 100),
+            nlohmann::ordered_json::parse(R"({"kinds": ["fill", "kernel"], "length": 100.0, "rows": [
+                {"name": "ids", "boxes": [[1, -10.0, 25.0], [0, 50.0, 75.0]]}, {"name": "idle", "boxes": []}]})"));
 }
 
 TEST(Timeline, shows_the_middle_of_a_run) {

@@ -2,89 +2,99 @@
 #include "bench/adaptchain/adaptchain.hpp"
 
 #include "bench/adaptchain/cells.hpp"
-#include "bench/adaptchain/modes.hpp"
-#include "bench/adaptchain/page.hpp"
-#include "bench/adaptchain/resume.hpp"
 #include "bench/chains/measure.hpp"
+#include "bench/chains/records.hpp"
 #include "bench/common/copy_rate.hpp"
-#include "bench/common/data.hpp"
-#include "bench/common/machine.hpp"
-#include "device/subprocess.hpp"
+#include "bench/common/results.hpp"
+#include "bench/common/spread.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/packet/slot.hpp>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cmath>
-#include <filesystem>
-#include <iterator>
 #include <utility>
 
 namespace catena::bench {
 namespace {
 
-constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 16";
-constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 8";
-constexpr std::uint32_t kSampleEvery = 1024;
-constexpr std::uint32_t kQuickSampleEvery = 16;
+constexpr std::uint32_t kLongestFrame = 1518;  // what arrives grows by a tunnel before it is decrypted
+constexpr std::uint32_t kAnchorSampleEvery = 1024;
+constexpr std::uint32_t kQuickAnchorSampleEvery = 16;
 constexpr std::uint64_t kSampleRuns = 4;
-constexpr double kQuickSeconds = 0.4;
 constexpr double kTraceSeconds = 0.4;
-constexpr double kCopySeconds = 0.5;
-constexpr double kGiga = 1e9;
+constexpr double kAnchorCopySeconds = 0.5;
 constexpr std::uint32_t kMaxFillers = 4;
 constexpr double kTrialShare = 0.3;  ///< of a run's length
 constexpr std::uint32_t kTrials = 3;
-constexpr double kNsPerUs = 1000.0;
+/// Of the latency runs, those that a time line is drawn of.
+constexpr const char* kTimelineChain = "C4";
+constexpr const char* kTimelineMode = kAdaptive;
+
+double in_us(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
+
+Json repeat_of(RunResult const& run) {
+  Json stages = Json::array();
+  for (StageTime const& stage : run.stages) {
+    stages.push_back({{"name", stage.name}, {"busy_s", stage.busy_seconds}});
+  }
+  Json repeat{{"packets_per_s", run.packets_per_s},
+              {"bytes_to_device", run.bytes_to_device},
+              {"bytes_to_host", run.bytes_to_host},
+              {"latency_us",
+               {{"p50", in_us(run.latency.percentile(50))},
+                {"p95", in_us(run.latency.percentile(95))},
+                {"p99", in_us(run.latency.percentile(99))}}},
+              {"received", run.received},
+              {"sent", run.sent},
+              {"dropped", run.dropped},
+              {"workers", run.workers},
+              {"stages", std::move(stages)},
+              {"nfs", to_json(run.nf_bytes)}};
+  if (!run.launches.empty()) {
+    repeat["launches"] = to_json(run.launches);
+  }
+  return repeat;
+}
 
 /// The whole benchmark under way.
-class Paper {
+class AdaptChain {
  public:
-  Paper(PaperOptions const& options, Workplace workplace, std::function<void(std::string const&)> const& progress)
-      : options_(options),
-        workplace_(std::move(workplace)),
-        progress_(progress),
-        references_(workplace_, options.quick ? kQuickSampleEvery : kSampleEvery) {
-    if (options_.quick) {
-      options_.seconds = std::min(options_.seconds, kQuickSeconds);
-      options_.repeats = 1;
-    }
-    if (options_.wire_bytes.empty()) {
-      options_.wire_bytes = options_.quick
-                                ? std::vector<std::uint32_t>{kPaperWireBytes[0], kPaperWireBytes[5]}
-                                : std::vector<std::uint32_t>(std::begin(kPaperWireBytes), std::end(kPaperWireBytes));
-    }
-    if (options_.tuning.empty()) {
-      options_.tuning = options_.quick ? kQuickTuning : kTuning;
-    }
-  }
+  AdaptChain(Request const& request, Workplace const& workplace, Results& results)
+      : request_(request),
+        workplace_(workplace),
+        results_(results),
+        sample_every_(request.quick() ? kQuickAnchorSampleEvery : kAnchorSampleEvery),
+        references_(workplace, sample_every_) {}
 
-  Result<Results> run();
+  Status run();
 
  private:
-  void measure(Cell& cell);
+  bool tries_replicas(Cell const& cell) const {
+    return request_.text("replicas") == kBestReplicas &&
+           (cell.group == Group::kThroughput || cell.group == Group::kDecrypt);
+  }
+  Status measure(Cell cell, Json& json);
   /// The number of copies with which a short run of the cell is fastest.
-  Result<std::uint32_t> best_replicas(Cell& cell);
-  Status measure_once(Cell& cell);
-  Status trace(Cell& cell);
-  Result<RunSpec> spec_for(Cell& cell);
-  Status write_output() const;
-  std::string line_for(std::size_t done, Cell const& cell, double seconds_so_far) const;
-  std::uint32_t sample_every() const { return options_.quick ? kQuickSampleEvery : kSampleEvery; }
+  Result<std::uint32_t> best_replicas(Cell cell);
+  Status measure_once(Cell const& cell, Json& json);
+  Status trace(Cell const& cell, Json& json);
+  Result<RunResult> run_cell(RunSpec const& spec);
+  Result<RunSpec> spec_for(Cell const& cell);
+  Status measure_list(std::vector<Cell> const& cells, Work work);
 
-  PaperOptions options_;
-  Workplace workplace_;
-  std::function<void(std::string const&)> const& progress_;
-  Results results_;
+  Request const& request_;
+  Workplace const& workplace_;
+  Results& results_;
+  std::uint32_t sample_every_;
   References references_;
 };
 
-/// The run that a cell asks for; `cell` learns how many copies of the chain it has.
-Result<RunSpec> Paper::spec_for(Cell& cell) {
-  const bool alone = cell.part == Part::kSource;
+/// The run that a cell asks for.
+Result<RunSpec> AdaptChain::spec_for(Cell const& cell) {
+  const bool alone = cell.group == Group::kSource;
   Result<PaperChain const*> found = alone ? &empty_chain(cell.chain == empty_chain(true).name) : find_chain(cell.chain);
   CATENA_RETURN_IF_ERROR(found.status());
   PaperChain const& chain = **found;
@@ -92,8 +102,8 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
   RunSpec spec;
   spec.chain = &chain;
   spec.text.frame_bytes = frame_bytes;
-  spec.text.device = alone ? "none" : device::to_string(options_.device);
-  spec.text.tuning = tuning_of(cell, options_.tuning);
+  spec.text.device = alone ? "none" : request_.text("device");
+  spec.text.tuning = tuning_of(cell, request_.text("tuning"));
   if (cell.offered_gbps != 0) {
     constexpr double kBitsPerGigabitByte = 1e9 / 8;
     spec.text.packets_per_s =
@@ -105,14 +115,14 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
     spec.sync.pushdown = mode.pushdown;
     spec.sync.methods = mode.methods;
   }
-  spec.seconds = options_.seconds;
+  spec.seconds = request_.seconds();
   spec.replicas = cell.replicas;
-  spec.sample_every = sample_every();
+  spec.sample_every = sample_every_;
   spec.sample_runs = kSampleRuns;
-  spec.trace = is_traced(cell.part);
-  spec.arrival = cell.part == Part::kStages ? Arrival::kOneUnit
-                 : is_traced(cell.part)     ? Arrival::kFullUnits
-                                            : Arrival::kEvenly;
+  spec.trace = is_traced(cell.group);
+  spec.arrival = cell.group == Group::kStages ? Arrival::kOneUnit
+                 : is_traced(cell.group)      ? Arrival::kFullUnits
+                                              : Arrival::kEvenly;
   if (chain.esp_input) {
     CATENA_ASSIGN_OR_RETURN(spec.esp_frames, references_.esp(frame_bytes, cell.replicas));
     spec.text.frame_bytes = static_cast<std::uint32_t>(spec.esp_frames->front().front().size());
@@ -121,76 +131,54 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
   return spec;
 }
 
+Result<RunResult> AdaptChain::run_cell(RunSpec const& spec) {
+  RunResult run = run_for(spec, workplace_);
+  results_.abandon_if(run.abandoned);
+  CATENA_RETURN_IF_ERROR(run.status);
+  return run;
+}
+
 /// A short run beside those that are measured: for the picture of what a packet waits for.
-Status Paper::trace(Cell& cell) {
+Status AdaptChain::trace(Cell const& cell, Json& json) {
   CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
   spec.seconds = std::min(spec.seconds, kTraceSeconds);
   spec.trace = true;
-  RunResult run = run_for(spec, workplace_);
-  results_.abandoned = results_.abandoned || run.abandoned;
-  CATENA_RETURN_IF_ERROR(run.status);
-  cell.timeline = std::move(run.timeline);
+  CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
+  json["timeline"] = to_json(run.timeline, timeline_kinds(), kTimelineUs);
   return absl::OkStatus();
 }
 
-Status Paper::measure_once(Cell& cell) {
+Status AdaptChain::measure_once(Cell const& cell, Json& json) {
   CATENA_ASSIGN_OR_RETURN(RunSpec const spec, spec_for(cell));
-  PaperChain const& chain = *spec.chain;
-  const bool alone = cell.part == Part::kSource;
-  RunResult run = run_for(spec, workplace_);
-  results_.abandoned = results_.abandoned || run.abandoned;
-  CATENA_RETURN_IF_ERROR(run.status);
-  if (!alone) {
-    results_.device = run.device;
-    results_.costs_from = run.costs_from;
+  CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
+  if (cell.group != Group::kSource) {
+    results_.add_to_run("cost_profile", run.costs_from);
+    results_.describe_chain(cell.chain, to_json(*spec.chain));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<Sample> const* expected,
-                          references_.samples(chain, cell.wire_bytes - kFcsBytes,
+                          references_.samples(*spec.chain, cell.wire_bytes - kFcsBytes,
                                               (run.samples.size() + io::kReplaySampleRun - 1) / io::kReplaySampleRun));
-  const SampleCheck check = compare(run.samples, *expected);
-  cell.samples.compared += check.compared;
-  cell.samples.different += check.different;
-  if (cell.samples.first_difference.empty()) {
-    cell.samples.first_difference = check.first_difference;
-  }
-  Repeat repeat;
-  repeat.packets_per_s = run.packets_per_s;
-  repeat.bytes_to_device = run.bytes_to_device;
-  repeat.bytes_to_host = run.bytes_to_host;
-  repeat.p50_us = static_cast<double>(run.latency.percentile(50)) / kNsPerUs;
-  repeat.p95_us = static_cast<double>(run.latency.percentile(95)) / kNsPerUs;
-  repeat.p99_us = static_cast<double>(run.latency.percentile(99)) / kNsPerUs;
-  repeat.received = run.received;
-  repeat.sent = run.sent;
-  repeat.dropped = run.dropped;
-  repeat.workers = run.workers;
-  repeat.nf_bytes = std::move(run.nf_bytes);
-  repeat.launches = std::move(run.launches);
-  cell.planned_ns = run.planned_ns;
-  for (StageTime const& stage : run.stages) {
-    repeat.stage_seconds.emplace_back(stage.name, stage.busy_seconds);
-  }
-  cell.repeats.push_back(std::move(repeat));
-  if (cell.part == Part::kLatency) {
-    cell.cdf_us.clear();
+  add_samples(compare(run.samples, *expected), json);
+  json["planned_ns"] = run.planned_ns;
+  json["repeats"].push_back(repeat_of(run));
+  if (cell.group == Group::kLatency) {
+    Json& cdf = json["latency_cdf"] = Json::array();  // of the last repeat
     for (int percent = 0; percent <= 100; ++percent) {
-      cell.cdf_us.emplace_back(static_cast<double>(run.latency.percentile(percent)) / kNsPerUs, percent);
+      cdf.push_back({in_us(run.latency.percentile(percent)), percent});
     }
   }
   return absl::OkStatus();
 }
 
 /// The numbers take turns, and each counts by its median: a trial that something else disturbed decides nothing.
-Result<std::uint32_t> Paper::best_replicas(Cell& cell) {
+Result<std::uint32_t> AdaptChain::best_replicas(Cell cell) {
   std::array<std::vector<double>, kMaxTriedReplicas> speeds;
-  for (std::uint32_t trial = 0; trial < (options_.quick ? 1 : kTrials); ++trial) {
+  for (std::uint32_t trial = 0; trial < (request_.quick() ? 1 : kTrials); ++trial) {
     for (std::uint32_t replicas = 1; replicas <= kMaxTriedReplicas; ++replicas) {
       cell.replicas = replicas;
       CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
       spec.seconds *= kTrialShare;
-      const RunResult run = run_for(spec, workplace_);
-      results_.abandoned = results_.abandoned || run.abandoned;
-      CATENA_RETURN_IF_ERROR(run.status);
+      CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
       speeds[replicas - 1].push_back(run.packets_per_s);
     }
   }
@@ -200,131 +188,107 @@ Result<std::uint32_t> Paper::best_replicas(Cell& cell) {
   return static_cast<std::uint32_t>(best - speeds.begin()) + 1;
 }
 
-void Paper::measure(Cell& cell) {
-  if (cell.part != Part::kSource) {
-    cell.replicas = options_.replicas == kBestReplicas || is_traced(cell.part) ? 1 : options_.replicas;
+Status AdaptChain::measure(Cell cell, Json& json) {
+  if (tries_replicas(cell)) {
+    CATENA_ASSIGN_OR_RETURN(cell.replicas, best_replicas(cell));
+  } else if (cell.group != Group::kSource && !is_traced(cell.group) && request_.text("replicas") != kBestReplicas) {
+    cell.replicas = request_.count("replicas");
   }
-  if (options_.replicas == kBestReplicas && (cell.part == Part::kThroughput || cell.part == Part::kDecrypt)) {
-    if (const Result<std::uint32_t> best = best_replicas(cell); best.ok()) {
-      cell.replicas = *best;
-    } else {
-      cell.error = std::string(best.status().message());
+  json["replicas"] = cell.replicas;
+  for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
+    CATENA_RETURN_IF_ERROR(measure_once(cell, json));
+  }
+  if (cell.group == Group::kLatency && cell.chain == kTimelineChain && cell.mode == kTimelineMode) {
+    if (const Status status = trace(cell, json); !status.ok()) {
+      return {status.code(), concat("its time line: ", std::string(status.message()))};
     }
-  }
-  for (std::uint32_t i = 0; i < options_.repeats && cell.error.empty(); ++i) {
-    if (const Status status = measure_once(cell); !status.ok()) {
-      cell.error = std::string(status.message());
-    }
-  }
-  if (cell.error.empty() && cell.part == Part::kLatency && cell.chain == kTimelineChain && cell.mode == kTimelineMode) {
-    if (const Status status = trace(cell); !status.ok()) {
-      cell.error = concat("its time line: ", std::string(status.message()));
-    }
-  }
-}
-
-std::string Paper::line_for(std::size_t done, Cell const& cell, double seconds_so_far) const {
-  const double left = seconds_so_far / static_cast<double>(done) * static_cast<double>(results_.cells.size() - done);
-  constexpr double kMega = 1e6;
-  std::string text =
-      fmt::format("[{}/{}] {} {} {} B", done, results_.cells.size(), cell.chain, cell.mode, cell.wire_bytes);
-  text += cell.unit_packets != 0 ? concat(", units of ", cell.unit_packets) : "";
-  text += cell.offered_gbps != 0 ? concat(", ", cell.offered_gbps, " Gbps offered") : "";
-  if (!cell.error.empty()) {
-    text += concat(": FAILED: ", cell.error);
-  } else {
-    const Spread speed = gbps(cell);
-    text +=
-        fmt::format(": {:.3f} Mpps, {:.2f} Gbps ({:.2f} .. {:.2f}), p50 {:.0f} us", packets_per_s(cell).median / kMega,
-                    speed.median, speed.low, speed.high, over(cell, &Repeat::p50_us).median);
-  }
-  if (cell.samples.different > 0) {
-    text += concat("; DIFFERENT OUTPUT: ", cell.samples.first_difference);
-  }
-  return text + fmt::format("; about {:.0f} s left", left);
-}
-
-Status Paper::write_output() const {
-  return bench::write_output(options_.output, to_json(results_), paper_page(results_, options_.wire_bytes));
-}
-
-Result<Results> Paper::run() {
-  results_.seconds = options_.seconds;
-  results_.tuning = options_.tuning;
-  results_.sample_every = sample_every();
-  results_.commit = source_commit(workplace_.folder);
-  std::string why_not;
-  CATENA_ASSIGN_OR_RETURN(const auto device, device::open(options_.device, &why_not));
-  if (!device) {
-    return absl::UnavailableError(concat("there is no device to compare ways to: ", why_not));
-  }
-  CATENA_ASSIGN_OR_RETURN(const double copy_rate, copy_bytes_per_s(*device, options_.quick ? 0 : kCopySeconds));
-  results_.runs.push_back({describe_machine(), concat(device->info().name, ", ", device->info().driver),
-                           copy_rate / kGiga, options_.command});
-  list_cells(options_, results_);
-  if (options_.resume) {
-    CATENA_ASSIGN_OR_RETURN(Results earlier, read_results(concat(options_.output, "/results.json")));
-    CATENA_ASSIGN_OR_RETURN(const std::size_t kept, take_over(std::move(earlier), options_.repeats, results_));
-    progress_(concat("kept ", kept, " measurements of earlier runs"));
-  }
-  CATENA_RETURN_IF_ERROR(write_output());
-  for (std::string const& note : results_.notes) {
-    progress_(note);
-  }
-  const auto start = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < results_.cells.size(); ++i) {
-    if (!results_.cells[i].repeats.empty()) {
-      continue;
-    }
-    results_.cells[i].run = results_.runs.size() - 1;
-    measure(results_.cells[i]);
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    progress_(line_for(i + 1, results_.cells[i], passed.count()));
-    CATENA_RETURN_IF_ERROR(write_output());
-  }
-  return std::move(results_);
-}
-
-Status check(PaperOptions const& options) {
-  for (std::string const& chain : options.chains) {
-    CATENA_RETURN_IF_ERROR(find_chain(chain).status());
-  }
-  for (std::string const& name : options.parts) {
-    std::vector<std::string_view> names;
-    std::transform(kParts.begin(), kParts.end(), std::back_inserter(names), [](Part part) { return to_string(part); });
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return absl::InvalidArgumentError(
-          fmt::format("there is no part '{}'; allowed: {}", name, fmt::join(names, ", ")));
-    }
-  }
-  for (const std::uint32_t bytes : options.wire_bytes) {
-    // what arrives grows by a tunnel before it is decrypted
-    constexpr std::uint32_t kLongest = 1518;
-    if (bytes < io::kMinGeneratedBytes + kFcsBytes || bytes > kLongest) {
-      return absl::InvalidArgumentError(
-          concat("frames of ", bytes, " bytes: write ", io::kMinGeneratedBytes + kFcsBytes, " to ", kLongest));
-    }
-  }
-  if (!(options.seconds > 0) || options.repeats == 0) {
-    return absl::InvalidArgumentError("seconds and repeats must be above 0");
-  }
-  if (options.output.empty()) {
-    return absl::InvalidArgumentError("the output folder has no name");
-  }
-  if (options.device.kind == device::DevicePreference::Kind::kNone) {
-    return absl::InvalidArgumentError("the device is none: the benchmark compares ways to a device");
   }
   return absl::OkStatus();
 }
 
+std::string summary_of(Json const& cell) {
+  constexpr double kBitsPerByte = 8;
+  const Spread speed = spread_of(values_of(cell, "/packets_per_s"));
+  return fmt::format("{:.3f} Mpps, {} Gbps, p50 {:.0f} us", speed.median / 1e6,
+                     text_of(speed, kBitsPerByte * cell.at("wire_bytes").get<double>() / 1e9),
+                     spread_of(values_of(cell, "/latency_us/p50")).median);
+}
+
+Status AdaptChain::measure_list(std::vector<Cell> const& cells, Work work) {
+  std::vector<Json> keys;
+  for (Cell const& cell : cells) {
+    keys.push_back(cell.key());
+  }
+  work.measure = [&](std::size_t number, Json& json) { return measure(cells[number], json); };
+  work.summary = summary_of;
+  return results_.measure(keys, work);
+}
+
+Status AdaptChain::run() {
+  Work anchors;
+  anchors.by_every_run = true;
+  CATENA_RETURN_IF_ERROR(measure_list(anchor_cells(request_), anchors));
+  Work tables;
+  tables.table = {"group", "chain"};
+  return measure_list(list_cells(request_), tables);
+}
+
+Result<Results> run_adaptchain(Request const& request, nf::Registry const& registry, Progress const& progress) {
+  CATENA_ASSIGN_OR_RETURN(const auto workplace, OpenWorkplace::create(request, registry));
+  CATENA_ASSIGN_OR_RETURN(const auto device, open_device(request));
+  CATENA_ASSIGN_OR_RETURN(const double copy_rate, copy_bytes_per_s(*device, request.quick() ? 0 : kAnchorCopySeconds));
+  CATENA_ASSIGN_OR_RETURN(Results results,
+                          Results::begin(request, progress,
+                                         {{"device", concat(device->info().name, ", ", device->info().driver)},
+                                          {"copy_gb_per_s", copy_rate / 1e9}}));
+  CATENA_RETURN_IF_ERROR(AdaptChain(request, workplace->get(), results).run());
+  return results;
+}
+
+std::vector<std::string> all_chain_names() {
+  std::vector<std::string> names = names_of(paper_chains());
+  for (std::string& name : names_of(figure_chains())) {
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<std::string> mode_names() {
+  std::vector<std::string> names;
+  for (SyncMode const& mode : kModes) {
+    names.emplace_back(mode.name);
+  }
+  return names;
+}
+
 }  // namespace
 
-Result<Results> run_paper(PaperOptions const& options, nf::Registry const& registry,
-                          std::function<void(std::string const&)> const& progress) {
-  CATENA_RETURN_IF_ERROR(check(options));
-  CATENA_ASSIGN_OR_RETURN(std::filesystem::path data, find_data(options.data, "chains", kPaperFiles));
-  CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
-  return Paper(options, {std::move(data), folder.path(), &registry}, progress).run();
+Part adaptchain_part() {
+  return {
+      .name = "adaptchain",
+      .help = "The comparisons of the AdaptChain paper",
+      .seconds = 2,
+      .quick_seconds = 0.4,
+      .settings = {groups_setting({kGroupNames.begin() + 1, kGroupNames.end()}),
+                   device_setting(),
+                   chains_setting(all_chain_names()),
+                   {.name = "modes",
+                    .help = "Ways to synchronize; default: all",
+                    .usual = "",
+                    .quick = nullptr,
+                    .names = mode_names(),
+                    .is_list = true,
+                    .chooses = true},
+                   sizes_setting("64,128,256,512,1024,1518", "64,1518", kLongestFrame),
+                   {.name = "replicas",
+                    .help = "Copies of the chain side by side, or best: the fastest of 1, 2 and 3",
+                    .usual = kBestReplicas,
+                    .quick = nullptr,
+                    .names = {kBestReplicas},
+                    .least = 1,
+                    .most = 64},
+                   tuning_setting("pool_slots: 65536, units_per_launch: 16", "pool_slots: 16384, units_per_launch: 8")},
+      .run = run_adaptchain};
 }
 
 }  // namespace catena::bench

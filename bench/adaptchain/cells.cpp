@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/adaptchain/cells.hpp"
 
-#include "bench/adaptchain/modes.hpp"
 #include "bench/chains/chains.hpp"
-#include "bench/common/wanted.hpp"
-#include "chain/chain_file.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace catena::bench {
@@ -18,17 +14,21 @@ namespace {
 constexpr std::uint32_t kBlockPackets = 4096;
 constexpr std::uint32_t kMaxUnitsPerLaunch = 1024;
 
+std::string_view name_of(Group group) { return kGroupNames[static_cast<std::size_t>(group)]; }
+
 class CellList {
  public:
-  CellList(PaperOptions const& options, Results& results) : options_(options), results_(results) {}
-  void make();
+  explicit CellList(Request const& request) : request_(request), sizes_(request.counts("sizes")) {}
+  std::vector<Cell> make();
 
  private:
-  bool wants(Part part) const { return is_wanted(options_.parts, to_string(part)); }
-  bool wants(std::string_view chain) const { return is_wanted(options_.chains, chain); }
-  void add(Part part, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets = 0,
-           double offered_gbps = 0);
-  void anchors_and_sources();
+  bool wants(Group group) const { return request_.wants("groups", name_of(group)); }
+  bool wants(std::string_view chain) const { return request_.wants("chains", chain); }
+  void add(Group group, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets = 0,
+           double offered_gbps = 0) {
+    cells_.push_back({group, std::move(chain), std::move(mode), wire_bytes, unit_packets, offered_gbps});
+  }
+  void sources();
   void chains();
   void units();
   void latency();
@@ -36,33 +36,20 @@ class CellList {
   void batch();
   void conflicts();
 
-  PaperOptions const& options_;
-  Results& results_;
+  Request const& request_;
+  std::vector<std::uint32_t> sizes_;
+  std::vector<Cell> cells_;
 };
 
-void CellList::add(Part part, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets,
-                   double offered_gbps) {
-  Cell cell;
-  cell.part = part;
-  cell.chain = std::move(chain);
-  cell.mode = std::move(mode);
-  cell.wire_bytes = wire_bytes;
-  cell.unit_packets = unit_packets;
-  cell.offered_gbps = offered_gbps;
-  results_.cells.push_back(std::move(cell));
-}
-
-void CellList::anchors_and_sources() {
-  std::vector<std::uint32_t> const& sizes = options_.wire_bytes;
-  for (const std::uint32_t size : {sizes.front(), sizes.back()}) {
-    add(Part::kAnchor, "C4", kAdaptive, size);
-  }
-  const bool tries = options_.replicas == kBestReplicas;
+void CellList::sources() {
+  const bool tries = request_.text("replicas") == kBestReplicas;
+  const std::uint32_t least = tries ? 1 : request_.count("replicas");
+  const std::uint32_t most = tries ? kMaxTriedReplicas : least;
   for (const bool esp : {false, true}) {
-    for (const std::uint32_t size : wants(Part::kSource) ? sizes : std::vector<std::uint32_t>()) {
-      for (std::uint32_t n = tries ? 1 : options_.replicas; n <= (tries ? kMaxTriedReplicas : options_.replicas); ++n) {
-        add(Part::kSource, empty_chain(esp).name, "-", size);
-        results_.cells.back().replicas = n;
+    for (const std::uint32_t size : wants(Group::kSource) ? sizes_ : std::vector<std::uint32_t>()) {
+      for (std::uint32_t n = least; n <= most; ++n) {
+        add(Group::kSource, empty_chain(esp).name, "-", size);
+        cells_.back().replicas = n;
       }
     }
   }
@@ -70,14 +57,14 @@ void CellList::anchors_and_sources() {
 
 void CellList::chains() {
   for (PaperChain const& chain : paper_chains()) {
-    const Part part = chain.esp_input ? Part::kDecrypt : Part::kThroughput;
-    if (!wants(part) || !wants(chain.name)) {
+    const Group group = chain.esp_input ? Group::kDecrypt : Group::kThroughput;
+    if (!wants(group) || !wants(chain.name)) {
       continue;
     }
-    for (const std::uint32_t size : options_.wire_bytes) {
+    for (const std::uint32_t size : sizes_) {
       for (SyncMode const& mode : kModes) {
-        if (is_wanted(options_.modes, mode.name)) {
-          add(part, chain.name, mode.name, size);
+        if (request_.wants("modes", mode.name)) {
+          add(group, chain.name, mode.name, size);
         }
       }
     }
@@ -85,21 +72,14 @@ void CellList::chains() {
 }
 
 void CellList::units() {
-  if (!wants(Part::kUnits) || !wants("C4")) {
-    return;
-  }
-  // the key may be one that this build does not have
-  ChainText text;
-  text.tuning = "unit_packets: 256";
-  if (const auto known = chain::parse_chain(chain_text(empty_chain(), text), "units.yaml"); !known.ok()) {
-    results_.notes.push_back(concat("The sweep over unit sizes is left out: ", std::string(known.status().message())));
+  if (!wants(Group::kUnits) || !wants("C4")) {
     return;
   }
   for (const std::uint32_t units : kUnitSizes) {
-    for (const std::uint32_t size : options_.wire_bytes) {
-      add(Part::kUnits, "C4", kAdaptive, size, units);
+    for (const std::uint32_t size : sizes_) {
+      add(Group::kUnits, "C4", kAdaptive, size, units);
     }
-    add(Part::kLatency, "C4", kAdaptive, kLatencyWireBytes, units, kLatencyGbps[0]);
+    add(Group::kLatency, "C4", kAdaptive, kLatencyWireBytes, units, kLatencyGbps[0]);
   }
 }
 
@@ -107,8 +87,8 @@ void CellList::latency() {
   for (const char* chain : {"C1", "C4"}) {
     for (const double rate : kLatencyGbps) {
       for (const char* mode : {kCopyStaged, kAdaptive}) {
-        if (wants(Part::kLatency) && wants(chain)) {
-          add(Part::kLatency, chain, mode, kLatencyWireBytes, 0, rate);
+        if (wants(Group::kLatency) && wants(chain)) {
+          add(Group::kLatency, chain, mode, kLatencyWireBytes, 0, rate);
         }
       }
     }
@@ -117,24 +97,24 @@ void CellList::latency() {
 
 void CellList::stages() {
   for (StagedNf const& staged : kStagedNfs) {
-    for (const std::uint32_t size : wants(Part::kStages) ? options_.wire_bytes : std::vector<std::uint32_t>()) {
+    for (const std::uint32_t size : wants(Group::kStages) ? sizes_ : std::vector<std::uint32_t>()) {
       if (wants(staged.alone)) {
-        add(Part::kStages, staged.alone, kCopyStaged, size);
+        add(Group::kStages, staged.alone, kCopyStaged, size);
       }
       if (wants(staged.resident)) {
-        add(Part::kStages, staged.resident, kAdaptiveStaged, size);
+        add(Group::kStages, staged.resident, kAdaptiveStaged, size);
       }
     }
   }
 }
 
 void CellList::batch() {
-  if (!wants(Part::kBatch) || !wants("C3")) {
+  if (!wants(Group::kBatch) || !wants("C3")) {
     return;
   }
-  for (const std::uint32_t size : options_.wire_bytes) {
+  for (const std::uint32_t size : sizes_) {
     for (const char* mode : {kCopyStaged, kAdaptive}) {
-      add(Part::kBatch, "C3", mode, size, 0, kLatencyGbps[0]);
+      add(Group::kBatch, "C3", mode, size, 0, kLatencyGbps[0]);
     }
   }
 }
@@ -142,26 +122,47 @@ void CellList::batch() {
 void CellList::conflicts() {
   for (const double rate : kLatencyGbps) {
     for (const char* chain : kConflictChains) {
-      if (wants(Part::kConflicts) && wants(chain)) {
-        add(Part::kConflicts, chain, kCopyStaged, kLatencyWireBytes, 0, rate);
+      if (wants(Group::kConflicts) && wants(chain)) {
+        add(Group::kConflicts, chain, kCopyStaged, kLatencyWireBytes, 0, rate);
       }
     }
   }
 }
 
-void CellList::make() {
-  anchors_and_sources();
+std::vector<Cell> CellList::make() {
+  sources();
   chains();
   units();
   latency();
   stages();
   batch();
   conflicts();
+  return std::move(cells_);
 }
 
 }  // namespace
 
-void list_cells(PaperOptions const& options, Results& results) { CellList(options, results).make(); }
+bool is_traced(Group group) { return group == Group::kStages || group == Group::kBatch || group == Group::kConflicts; }
+
+Json Cell::key() const {
+  Json key{{"group", name_of(group)},
+           {"chain", chain},
+           {"mode", mode},
+           {"wire_bytes", wire_bytes},
+           {"unit_packets", unit_packets},
+           {"offered_gbps", offered_gbps}};
+  if (group == Group::kSource) {
+    key["replicas"] = replicas;
+  }
+  return key;
+}
+
+std::vector<Cell> anchor_cells(Request const& request) {
+  const std::vector<std::uint32_t> sizes = request.counts("sizes");
+  return {{Group::kAnchor, "C4", kAdaptive, sizes.front()}, {Group::kAnchor, "C4", kAdaptive, sizes.back()}};
+}
+
+std::vector<Cell> list_cells(Request const& request) { return CellList(request).make(); }
 
 std::string tuning_of(Cell const& cell, std::string const& usual) {
   if (cell.unit_packets != 0) {
@@ -169,12 +170,12 @@ std::string tuning_of(Cell const& cell, std::string const& usual) {
     return concat("pool_slots: 65536, unit_packets: ", cell.unit_packets,
                   ", units_per_launch: ", std::min(kBlockPackets / cell.unit_packets, kMaxUnitsPerLaunch));
   }
-  if (!is_traced(cell.part)) {
+  if (!is_traced(cell.group)) {
     return usual;
   }
   // a batch is one unit: no launch has fewer packets, and none waits for another unit
   return concat("unit_packets: ", kBatchPackets, ", units_per_launch: 1, ",
-                cell.part == Part::kStages ? "pool_slots: 2048, launches_in_flight: 1" : "pool_slots: 65536");
+                cell.group == Group::kStages ? "pool_slots: 2048, launches_in_flight: 1" : "pool_slots: 65536");
 }
 
 }  // namespace catena::bench

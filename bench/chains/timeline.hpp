@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bench/common/chart.hpp"
+#include "bench/common/time_rows.hpp"
 #include "runtime/chrome_trace.hpp"
 
 #include <span>

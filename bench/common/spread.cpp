@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/common/spread.hpp"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -17,8 +17,8 @@ Spread spread_of(std::vector<double> values) {
   return {median, values.front(), values.back()};
 }
 
-nlohmann::ordered_json to_json(Spread const& spread) {
-  return {{"median", spread.median}, {"min", spread.low}, {"max", spread.high}};
+std::string text_of(Spread const& spread, double scale) {
+  return fmt::format("{:.2f} ({:.2f} .. {:.2f})", spread.median * scale, spread.low * scale, spread.high * scale);
 }
 
 }  // namespace catena::bench

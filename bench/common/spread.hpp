@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
+#include <string>
 #include <vector>
 
 namespace catena::bench {
@@ -15,6 +14,7 @@ struct Spread {
 };
 /// All 0 without values.
 Spread spread_of(std::vector<double> values);
-nlohmann::ordered_json to_json(Spread const& spread);
+/// "2.00 (1.50 .. 3.00)", each times `scale`.
+std::string text_of(Spread const& spread, double scale = 1);
 
 }  // namespace catena::bench

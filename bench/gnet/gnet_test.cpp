@@ -1,127 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/gnet/gnet.hpp"
 
-#include "bench/gnet/page.hpp"
-#include "device/subprocess.hpp"
+#include "bench/common/results.hpp"
+#include "bench/common/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <vector>
 
 namespace catena::bench {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr auto kQuiet = [](std::string const&) {};
+class Gnet : public testing::PartTest {
+ protected:
+  /// One chain and one size on OpenCL, in short runs.
+  Gnet() {
+    told_.quick = true;
+    told_.settings = {{"device", "opencl"}, {"chains", "S_a"}, {"sizes", "256"}};
+  }
+  const Part part_ = gnet_part();
+};
 
-std::string read(std::filesystem::path const& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+std::vector<std::string> modes_of(Json const& repeat) {
+  std::vector<std::string> modes;
+  for (auto const& [mode, values] : repeat.items()) {
+    modes.push_back(mode);
+  }
+  return modes;
 }
 
-/// One chain and one size on OpenCL, in short runs; results go into `folder`.
-GnetOptions small_options(device::TemporaryFolder const& folder) {
-  GnetOptions options;
-  options.device = device::DevicePreference::of("opencl");
-  options.chains = {"S_a"};
-  options.wire_bytes = {256};
-  options.quick = true;
-  options.output = (folder.path() / "out").string();
-  return options;
-}
-
-TEST(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
-  const auto folder = device::TemporaryFolder::create();
-  ASSERT_TRUE(folder.ok()) << folder.status();
-  const GnetOptions options = small_options(*folder);
-  const Result<GnetResults> results = run_gnet(options, nf::builtin_nfs(), kQuiet);
+TEST_F(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
+  const Result<Results> results = run(part_);
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->failed_cells(), 0U);
   EXPECT_GT(results->samples_compared(), 0U);
   EXPECT_EQ(results->samples_different(), 0U);
-  ASSERT_THAT(results->cells, SizeIs(1));
-  ASSERT_THAT(results->latency, SizeIs(1));
-  ASSERT_THAT(results->growing, SizeIs(4));
-  for (GnetCell const& cell : results->growing) {
-    EXPECT_TRUE(is_measured(cell)) << cell.chain << ": " << cell.error;
-    EXPECT_TRUE(std::ranges::is_sorted(cell.modes.front().cdf_us));
-  }
-  for (GnetCell const* cell : {&results->cells.front(), &results->latency.front()}) {
-    ASSERT_THAT(cell->modes, SizeIs(kShareModes.size())) << cell->error;
-    for (ModeRuns const& runs : cell->modes) {
-      EXPECT_THAT(runs.packets_per_s, SizeIs(1));
-      EXPECT_THAT(runs.parts, SizeIs(2)) << to_string(runs.mode);
+  EXPECT_THAT(results->find_all({{"group", "growing"}}), SizeIs(4));
+  EXPECT_THAT(results->find_all({{"group", "nfs"}}), SizeIs(4)) << "firewall, IPsec, NIDS and router";
+  for (Json const& cell : results->find_all({{"group", "growing"}})) {
+    std::vector<double> times;
+    for (Json const& point : cell.at("latency_cdf").at("scheduled")) {
+      times.push_back(point.at(0));
     }
+    EXPECT_TRUE(std::ranges::is_sorted(times));
   }
-  const auto json = nlohmann::json::parse(read(std::filesystem::path(options.output) / "results.json"));
-  EXPECT_EQ(json["cells"][0]["modes"].size(), kShareModes.size());
-  EXPECT_THAT(read(std::filesystem::path(options.output) / "README.md"), HasSubstr("S_a: scheduled above temporal"));
+  for (const char* group : {"throughput", "latency"}) {
+    const std::vector<Json> cells = results->find_all({{"group", group}});
+    ASSERT_THAT(cells, SizeIs(1));
+    ASSERT_THAT(cells[0].at("repeats"), SizeIs(1));
+    EXPECT_THAT(modes_of(cells[0].at("repeats")[0]), ElementsAre("scheduled", "fair", "uncoordinated", "temporal"));
+    for (auto const& [mode, parts] : cells[0].at("parts").items()) {
+      EXPECT_THAT(parts, SizeIs(2)) << mode;
+    }
+    EXPECT_GT(cells[0].at("repeats")[0].at("fair").at("packets_per_s"), 0);
+  }
+  EXPECT_EQ(file(), results->to_json());
 }
 
-TEST(Gnet, a_way_is_above_another_by_the_median_of_pairs) {
-  GnetCell cell;
-  cell.modes.resize(2);
-  cell.modes[0].packets_per_s = {110, 120, 90};
-  cell.modes[1].mode = share::Mode::kTemporal;
-  cell.modes[1].packets_per_s = {100, 100, 100};
-  const Spread above = above_percent(cell, share::Mode::kScheduled, share::Mode::kTemporal, &ModeRuns::packets_per_s);
-  EXPECT_NEAR(above.median, 10, 1e-9);
-  EXPECT_NEAR(above.low, -10, 1e-9);
-  EXPECT_NEAR(above.high, 20, 1e-9);
-}
-
-TEST(Gnet, a_cell_that_failed_is_on_the_page_with_its_reason) {
-  GnetResults results;
-  GnetCell& cell = results.cells.emplace_back();
-  cell.chain = "S_b";
-  cell.error = "the device is lost";
-  EXPECT_THAT(gnet_page(results).markdown,
-              HasSubstr("S_b of 64 B on 0 compute units could not be measured: the device"));
-}
-
-TEST(Gnet, what_was_measured_is_not_measured_again) {
-  const auto folder = device::TemporaryFolder::create();
-  ASSERT_TRUE(folder.ok()) << folder.status();
-  GnetOptions options = small_options(*folder);
-  options.parts = {"throughput"};
-  options.profile_seconds = 0.5;
-  const Result<GnetResults> first = run_gnet(options, nf::builtin_nfs(), kQuiet);
+TEST_F(Gnet, goes_on_with_what_was_measured_and_measures_nfs_again) {
+  told_.settings["groups"] = "throughput";
+  told_.settings["profile_seconds"] = "0.5";
+  const Result<Results> first = run(part_);
   ASSERT_TRUE(first.ok()) << first.status();
-  options.resume = true;
-  options.wire_bytes = {256, 128};
-  const Result<GnetResults> second = run_gnet(options, nf::builtin_nfs(), kQuiet);
+  told_.resume = true;
+  told_.settings["sizes"] = "256,128";
+  const Result<Results> second = run(part_);
   ASSERT_TRUE(second.ok()) << second.status();
-  ASSERT_THAT(second->cells, SizeIs(2));
-  EXPECT_TRUE(is_measured(second->cells[1]));
-  for (std::size_t mode = 0; mode < kShareModes.size(); ++mode) {
-    EXPECT_EQ(second->cells[0].modes[mode].packets_per_s, first->cells[0].modes[mode].packets_per_s);
-    EXPECT_EQ(second->cells[0].modes[mode].cdf_us, first->cells[0].modes[mode].cdf_us);
-  }
-  options.tuning = "pool_slots: 32768";
-  EXPECT_TRUE(absl::IsFailedPrecondition(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+  EXPECT_EQ(*second->find({{"group", "throughput"}, {"wire_bytes", 256}}),
+            *first->find({{"group", "throughput"}, {"wire_bytes", 256}}));
+  EXPECT_EQ(second->find({{"group", "throughput"}, {"wire_bytes", 128}})->at("run"), 1);
+  EXPECT_EQ(second->find({{"group", "nfs"}, {"wire_bytes", 256}})->at("run"), 1);
+  told_.settings["tuning"] = "pool_slots: 32768";
+  EXPECT_TRUE(absl::IsFailedPrecondition(run(part_).status()));
 }
 
-TEST(Gnet, refuses_what_it_cannot_do) {
-  GnetOptions options;
-  options.output = "x";
-  options.device = device::DevicePreference::none();
-  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
-  options.device = device::DevicePreference::of("opencl");
-  options.chains = {"S_e"};
-  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
-  options.chains.clear();
-  options.parts = {"growth"};
-  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
-  options.parts.clear();
-  options.wire_bytes = {9000};
-  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+TEST_F(Gnet, refuses_what_it_cannot_do) {
+  EXPECT_THAT(refused(part_, "device", "none"), HasSubstr("allowed: auto, cuda, opencl"));
+  EXPECT_THAT(refused(part_, "chains", "S_e"), HasSubstr("allowed: S_a, S_b, S_c, S_d"));
+  EXPECT_THAT(refused(part_, "groups", "growth"), HasSubstr("allowed: throughput, latency, growing"));
+  EXPECT_THAT(refused(part_, "sizes", "9000"), HasSubstr("64 to 1518"));
 }
 
 }  // namespace

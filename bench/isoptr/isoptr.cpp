@@ -2,59 +2,48 @@
 #include "bench/isoptr/isoptr.hpp"
 
 #include "bench/chains/measure.hpp"
-#include "bench/common/data.hpp"
+#include "bench/chains/records.hpp"
 #include "bench/common/kernel_alone.hpp"
-#include "bench/common/machine.hpp"
-#include "bench/common/wanted.hpp"
+#include "bench/common/results.hpp"
+#include "bench/common/spread.hpp"
 #include "bench/isoptr/checks_device.hpp"
-#include "bench/isoptr/page.hpp"
-#include "device/subprocess.hpp"
 #include "eal/eal.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <set>
 #include <utility>
 
 namespace catena::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::array<IsoPtrPart, 2> kParts{IsoPtrPart::kKernels, IsoPtrPart::kChains};
-constexpr std::array<std::uint32_t, 3> kWireBytes{64, 512, 1518};
-constexpr std::array<std::uint32_t, 2> kPackets{4096, 65536};
-constexpr std::uint32_t kQuickPackets = 512;
-constexpr std::uint32_t kMaxPackets = 1U << 20;
-constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 16";
-constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 8";
-constexpr double kQuickSeconds = 0.2;
-constexpr double kQuickKernelSeconds = 0.005;
-constexpr std::uint32_t kSampleEvery = 1024;
-constexpr std::uint32_t kQuickSampleEvery = 16;
-constexpr std::uint32_t kFillers = 4;
+constexpr const char* kKernels = "kernels";
+constexpr const char* kChains = "chains";
+constexpr std::uint32_t kLongestInside = 1518;  // what arrives grows by a tunnel before it is decrypted
+constexpr std::uint32_t kMaxLaunchPackets = 1U << 20;
+constexpr std::uint32_t kCheckedSampleEvery = 1024;
+constexpr std::uint32_t kQuickCheckedSampleEvery = 16;
+constexpr std::uint32_t kEspFillers = 4;
 constexpr std::uint32_t kEmptyLaunches = 1000;
-constexpr double kNsPerSecond = 1e9;
-constexpr double kUsPerSecond = 1e6;
+constexpr double kNsOfSecond = 1e9;
 
-std::vector<PaperChain> const& chains_of(IsoPtrPart part) {
-  return part == IsoPtrPart::kKernels ? kernel_chains() : gnet_chains();
-}
+/// A kernel by itself, or one of S_a to S_d as fast as it can.
+struct CheckedCell {
+  const char* group = kKernels;
+  PaperChain const* chain = nullptr;
+  std::uint32_t wire_bytes = 64;  ///< of a frame with FCS; where ESP is decrypted, of what is inside
+  std::uint32_t packets = 0;      ///< of a launch; 0 for a chain, which decides itself
 
-void add(SampleCheck const& more, SampleCheck& sum) {
-  sum.compared += more.compared;
-  sum.different += more.different;
-  sum.first_difference = sum.first_difference.empty() ? more.first_difference : sum.first_difference;
-}
+  Json key() const {
+    return {{"group", group}, {"chain", chain->name}, {"wire_bytes", wire_bytes}, {"packets", packets}};
+  }
+};
 
 /// What left an NF, as what leaves a chain.
 std::vector<Sample> samples_of(std::vector<nf::testing::PacketResult> const& packets) {
@@ -69,88 +58,70 @@ std::vector<Sample> samples_of(std::vector<nf::testing::PacketResult> const& pac
 }
 
 Result<double> seconds_of(KernelAlone& kernel, std::uint32_t launches) {
+  using Clock = std::chrono::steady_clock;
   const Clock::time_point from = Clock::now();
   CATENA_RETURN_IF_ERROR(kernel.run(launches));
   return std::chrono::duration<double>(Clock::now() - from).count();
 }
 
+void add_repeat(double checked_ns, double unchecked_ns, Json& json) {
+  json["repeats"].push_back({{"checked_ns", checked_ns}, {"unchecked_ns", unchecked_ns}});
+}
+
 /// The whole benchmark under way.
 class IsoPtrBench {
  public:
-  IsoPtrBench(IsoPtrOptions options, Workplace workplace, std::function<void(std::string const&)> const& progress)
-      : options_(std::move(options)),
-        workplace_(std::move(workplace)),
-        progress_(progress),
-        references_(workplace_, sample_every()) {}
-  Result<IsoPtrResults> run();
+  IsoPtrBench(Request const& request, Workplace const& workplace, device::Device& real, Results& results)
+      : request_(request),
+        workplace_(workplace),
+        results_(results),
+        sample_every_(request.quick() ? kQuickCheckedSampleEvery : kCheckedSampleEvery),
+        references_(workplace, sample_every_),
+        real_(real),
+        checked_(real, Checks::kOn),
+        unchecked_(real, Checks::kOff) {}
+  Status run();
 
  private:
-  bool wants(IsoPtrPart part, std::string_view name) const {
-    return is_wanted(options_.parts, to_string(part)) && is_wanted(options_.names, name);
-  }
-  void fill_in_options();
-  void list_cells();
-  void measure(IsoPtrCell& cell);
+  std::vector<CheckedCell> list_cells() const;
   Result<std::unique_ptr<nf::Nf>> make_nf(PaperChain const& chain) const;
   Result<std::vector<Frame>> frames_of(PaperChain const& chain, std::uint32_t wire_bytes);
   Result<std::unique_ptr<KernelAlone>> kernel_of(PaperChain const& chain, std::vector<Frame> const& frames,
                                                  Checks checks);
-  Status check_outputs(IsoPtrCell& cell, PaperChain const& chain, std::vector<Frame> const& frames);
-  Status measure_kernel(IsoPtrCell& cell, PaperChain const& chain);
+  Status check_outputs(CheckedCell const& cell, std::vector<Frame> const& frames, Json& json);
+  Status measure_kernel(CheckedCell const& cell, Json& json);
   Status measure_empty_launch();
   RunSpec spec_for(PaperChain const& chain, std::vector<std::vector<Frame>> const& frames) const;
-  Result<double> run_chain(RunSpec spec, Checks checks, IsoPtrCell& cell);
-  Status measure_chain(IsoPtrCell& cell, PaperChain const& chain);
-  std::string line_for(std::size_t done, double seconds_so_far) const;
-  Status write_output() const;
-  std::uint32_t sample_every() const { return options_.quick ? kQuickSampleEvery : kSampleEvery; }
-  device::Device& device(Checks checks) { return checks == Checks::kOn ? *checked_ : *unchecked_; }
+  Result<double> run_chain(RunSpec spec, Checks checks, CheckedCell const& cell, Json& json);
+  Status measure_chain(CheckedCell const& cell, Json& json);
 
-  IsoPtrOptions options_;
-  Workplace workplace_;
-  std::function<void(std::string const&)> const& progress_;
+  Request const& request_;
+  Workplace const& workplace_;
+  Results& results_;
+  std::uint32_t sample_every_;
   References references_;
-  std::unique_ptr<device::Device> real_;
-  std::unique_ptr<ChecksDevice> checked_;
-  std::unique_ptr<ChecksDevice> unchecked_;
-  IsoPtrResults results_;
+  device::Device& real_;
+  ChecksDevice checked_;
+  ChecksDevice unchecked_;
   std::set<std::pair<std::string, std::uint32_t>> compared_;  ///< kernels and sizes of frames whose output was
 };
 
-void IsoPtrBench::fill_in_options() {
-  if (options_.quick) {
-    options_.seconds = std::min(options_.seconds, kQuickSeconds);
-    options_.kernel_seconds = std::min(options_.kernel_seconds, kQuickKernelSeconds);
-    options_.repeats = 1;
-  }
-  if (options_.wire_bytes.empty()) {
-    options_.wire_bytes.assign(kWireBytes.begin(), kWireBytes.end());
-  }
-  if (options_.packets.empty()) {
-    options_.packets = options_.quick ? std::vector<std::uint32_t>{kQuickPackets}
-                                      : std::vector<std::uint32_t>(kPackets.begin(), kPackets.end());
-  }
-  if (options_.tuning.empty()) {
-    options_.tuning = options_.quick ? kQuickTuning : kTuning;
-  }
-}
-
-void IsoPtrBench::list_cells() {
-  for (const IsoPtrPart part : kParts) {
-    const std::vector<std::uint32_t> launches =
-        part == IsoPtrPart::kKernels ? options_.packets : std::vector<std::uint32_t>{0};
-    for (PaperChain const& chain : chains_of(part)) {
-      for (const std::uint32_t bytes : wants(part, chain.name) ? options_.wire_bytes : std::vector<std::uint32_t>()) {
+std::vector<CheckedCell> IsoPtrBench::list_cells() const {
+  std::vector<CheckedCell> cells;
+  const auto add = [&](const char* group, std::vector<PaperChain> const& chains,
+                       std::vector<std::uint32_t> const& launches) {
+    for (PaperChain const& chain : chains) {
+      const bool is_wanted = request_.wants("groups", group) && request_.wants("chains", chain.name);
+      for (const std::uint32_t bytes : is_wanted ? request_.counts("sizes") : std::vector<std::uint32_t>()) {
         for (const std::uint32_t packets : launches) {
-          IsoPtrCell& cell = results_.cells.emplace_back();
-          cell.part = part;
-          cell.name = chain.name;
-          cell.wire_bytes = bytes;
-          cell.packets = packets;
+          cells.push_back({group, &chain, bytes, packets});
         }
       }
     }
-  }
+  };
+  add(kKernels, kernel_chains(), request_.counts("packets"));
+  add(kChains, gnet_chains(), {0});
+  return cells;
 }
 
 // ---- kernels
@@ -174,14 +145,15 @@ Result<std::unique_ptr<KernelAlone>> IsoPtrBench::kernel_of(PaperChain const& ch
                                                             Checks checks) {
   CATENA_ASSIGN_OR_RETURN(nf::Descriptor const* const descriptor, workplace_.registry->find(chain.nfs.front().type));
   CATENA_ASSIGN_OR_RETURN(auto nf, make_nf(chain));
-  return KernelAlone::create(device(checks), *descriptor, std::move(nf), frames);
+  return KernelAlone::create(checks == Checks::kOn ? checked_ : unchecked_, *descriptor, std::move(nf), frames);
 }
 
 /// A packet of each flow through both kernels, against the CPU.
-Status IsoPtrBench::check_outputs(IsoPtrCell& cell, PaperChain const& chain, std::vector<Frame> const& frames) {
-  if (!compared_.emplace(cell.name, cell.wire_bytes).second) {
+Status IsoPtrBench::check_outputs(CheckedCell const& cell, std::vector<Frame> const& frames, Json& json) {
+  if (!compared_.emplace(cell.chain->name, cell.wire_bytes).second) {
     return absl::OkStatus();  // counted in the cell with another size of launches
   }
+  PaperChain const& chain = *cell.chain;
   CATENA_ASSIGN_OR_RETURN(nf::Descriptor const* const descriptor, workplace_.registry->find(chain.nfs.front().type));
   const auto run_on = [&](device::Device* where) -> Result<std::vector<Sample>> {
     CATENA_ASSIGN_OR_RETURN(auto nf, make_nf(chain));
@@ -192,43 +164,44 @@ Status IsoPtrBench::check_outputs(IsoPtrCell& cell, PaperChain const& chain, std
     return samples_of(result.packets);
   };
   CATENA_ASSIGN_OR_RETURN(const std::vector<Sample> expected, run_on(nullptr));
-  CATENA_ASSIGN_OR_RETURN(const std::vector<Sample> checked, run_on(checked_.get()));
-  CATENA_ASSIGN_OR_RETURN(const std::vector<Sample> unchecked, run_on(unchecked_.get()));
-  cell.checked = compare(checked, expected);
-  cell.unchecked = compare(unchecked, expected);
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Sample> checked, run_on(&checked_));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Sample> unchecked, run_on(&unchecked_));
+  add_samples(compare(checked, expected), json);
+  add_samples(compare(unchecked, expected), json);
   return absl::OkStatus();
 }
 
-Status IsoPtrBench::measure_kernel(IsoPtrCell& cell, PaperChain const& chain) {
-  CATENA_ASSIGN_OR_RETURN(const std::vector<Frame> flows, frames_of(chain, cell.wire_bytes));
-  CATENA_RETURN_IF_ERROR(check_outputs(cell, chain, flows));
+Status IsoPtrBench::measure_kernel(CheckedCell const& cell, Json& json) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Frame> flows, frames_of(*cell.chain, cell.wire_bytes));
+  CATENA_RETURN_IF_ERROR(check_outputs(cell, flows, json));
   std::vector<Frame> frames;
   for (std::uint32_t i = 0; i < cell.packets; ++i) {
     frames.push_back(flows[i % flows.size()]);
   }
-  CATENA_ASSIGN_OR_RETURN(const auto checked, kernel_of(chain, frames, Checks::kOn));
-  CATENA_ASSIGN_OR_RETURN(const auto unchecked, kernel_of(chain, frames, Checks::kOff));
+  CATENA_ASSIGN_OR_RETURN(const auto checked, kernel_of(*cell.chain, frames, Checks::kOn));
+  CATENA_ASSIGN_OR_RETURN(const auto unchecked, kernel_of(*cell.chain, frames, Checks::kOff));
   CATENA_RETURN_IF_ERROR(unchecked->run(1));
   CATENA_ASSIGN_OR_RETURN(const double once, seconds_of(*checked, 1));
-  const auto launches = static_cast<std::uint32_t>(std::ceil(options_.kernel_seconds / std::max(once, 1e-9)));
-  const double to_ns = kNsPerSecond / launches / static_cast<double>(checked->packets());
-  for (std::uint32_t i = 0; i < options_.repeats; ++i) {
+  const auto launches = static_cast<std::uint32_t>(std::ceil(request_.number("kernel_seconds") / std::max(once, 1e-9)));
+  const auto packets = static_cast<double>(checked->packets());
+  const double to_ns = kNsOfSecond / launches / packets;
+  for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
     CATENA_ASSIGN_OR_RETURN(const double with, seconds_of(*checked, launches));
     CATENA_ASSIGN_OR_RETURN(const double without, seconds_of(*unchecked, launches));
-    cell.repeats.push_back({with * to_ns, without * to_ns});
+    add_repeat(with * to_ns, without * to_ns, json);
   }
-  cell.us_per_launch = over(cell, &IsoPtrRepeat::checked_ns).median * static_cast<double>(checked->packets()) / 1000;
+  json["us_per_launch"] = spread_of(values_of(json, "/checked_ns")).median * packets / 1000;
   return absl::OkStatus();
 }
 
 /// What a launch takes that has next to nothing to do.
 Status IsoPtrBench::measure_empty_launch() {
   PaperChain const& chain = kernel_chains().back();
-  CATENA_ASSIGN_OR_RETURN(std::vector<Frame> frames, frames_of(chain, options_.wire_bytes.front()));
+  CATENA_ASSIGN_OR_RETURN(std::vector<Frame> frames, frames_of(chain, request_.counts("sizes").front()));
   frames.resize(1);
   CATENA_ASSIGN_OR_RETURN(const auto kernel, kernel_of(chain, frames, Checks::kOn));
   CATENA_ASSIGN_OR_RETURN(const double seconds, seconds_of(*kernel, kEmptyLaunches));
-  results_.us_per_empty_launch = seconds * kUsPerSecond / kEmptyLaunches;
+  results_.add_to_run("us_per_empty_launch", seconds * 1e6 / kEmptyLaunches);
   return absl::OkStatus();
 }
 
@@ -238,175 +211,132 @@ RunSpec IsoPtrBench::spec_for(PaperChain const& chain, std::vector<std::vector<F
   RunSpec spec;
   spec.chain = &chain;
   spec.text.frame_bytes = static_cast<std::uint32_t>(frames.front().front().size());
-  spec.text.device = device::to_string(options_.device);
-  spec.text.tuning = options_.tuning;
-  spec.seconds = options_.seconds;
-  spec.sample_every = sample_every();
+  spec.text.device = request_.text("device");
+  spec.text.tuning = request_.text("tuning");
+  spec.seconds = request_.seconds();
+  spec.sample_every = sample_every_;
   spec.esp_frames = &frames;
-  spec.fillers = options_.quick ? 1 : kFillers;
+  spec.fillers = request_.quick() ? 1 : kEspFillers;
   return spec;
 }
 
 /// Nanoseconds a packet.
-Result<double> IsoPtrBench::run_chain(RunSpec spec, Checks checks, IsoPtrCell& cell) {
+Result<double> IsoPtrBench::run_chain(RunSpec spec, Checks checks, CheckedCell const& cell, Json& json) {
   spec.open_device = [this, checks](device::DevicePreference const&,
                                     std::string*) -> Result<std::unique_ptr<device::Device>> {
-    return std::make_unique<ChecksDevice>(*real_, checks);
+    return std::make_unique<ChecksDevice>(real_, checks);
   };
   RunResult run = run_for(spec, workplace_);
-  results_.abandoned = results_.abandoned || run.abandoned;
+  results_.abandon_if(run.abandoned);
   CATENA_RETURN_IF_ERROR(run.status);
   if (run.packets_per_s <= 0) {
     return absl::DataLossError("no packet left the chain");
   }
-  results_.costs_from = run.costs_from;
+  results_.add_to_run("cost_profile", run.costs_from);
   const std::uint64_t runs = (run.samples.size() + io::kReplaySampleRun - 1) / io::kReplaySampleRun;
   CATENA_ASSIGN_OR_RETURN(const std::vector<Sample>* const expected,
                           references_.samples(*spec.chain, cell.wire_bytes - kFcsBytes, runs));
-  add(compare(run.samples, *expected), checks == Checks::kOn ? cell.checked : cell.unchecked);
+  add_samples(compare(run.samples, *expected), json);
   if (spec.trace) {
-    cell.busy = std::move(run.busy);
+    json["busy"] = to_json(run.busy);
   }
-  return kNsPerSecond / run.packets_per_s;
+  return kNsOfSecond / run.packets_per_s;
 }
 
-Status IsoPtrBench::measure_chain(IsoPtrCell& cell, PaperChain const& chain) {
+Status IsoPtrBench::measure_chain(CheckedCell const& cell, Json& json) {
   CATENA_ASSIGN_OR_RETURN(const auto* const frames, references_.esp(cell.wire_bytes - kFcsBytes, 1));
-  RunSpec spec = spec_for(chain, *frames);
+  RunSpec spec = spec_for(*cell.chain, *frames);
   // first the run that does not count: what a device does for the first time it does there
   spec.trace = true;
-  CATENA_RETURN_IF_ERROR(run_chain(spec, Checks::kOn, cell).status());
+  CATENA_RETURN_IF_ERROR(run_chain(spec, Checks::kOn, cell, json).status());
   spec.trace = false;
-  for (std::uint32_t i = 0; i < options_.repeats; ++i) {
-    CATENA_ASSIGN_OR_RETURN(const double with, run_chain(spec, Checks::kOn, cell));
-    CATENA_ASSIGN_OR_RETURN(const double without, run_chain(spec, Checks::kOff, cell));
-    cell.repeats.push_back({with, without});
+  for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
+    CATENA_ASSIGN_OR_RETURN(const double with, run_chain(spec, Checks::kOn, cell, json));
+    CATENA_ASSIGN_OR_RETURN(const double without, run_chain(spec, Checks::kOff, cell, json));
+    add_repeat(with, without, json);
   }
+  results_.describe_chain(cell.chain->name, to_json(*cell.chain));
   return absl::OkStatus();
 }
 
 // ---- all
 
-void IsoPtrBench::measure(IsoPtrCell& cell) {
-  std::vector<PaperChain> const& chains = chains_of(cell.part);
-  const auto chain =
-      std::find_if(chains.begin(), chains.end(), [&cell](PaperChain const& entry) { return entry.name == cell.name; });
-  const Status status = cell.part == IsoPtrPart::kKernels ? measure_kernel(cell, *chain) : measure_chain(cell, *chain);
-  if (!status.ok()) {
-    cell.error = std::string(status.message());
+std::string overhead_words(Json const& cell) {
+  const std::vector<double> with = values_of(cell, "/checked_ns");
+  const std::vector<double> without = values_of(cell, "/unchecked_ns");
+  std::vector<double> percents;
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    percents.push_back(100 * (with[i] / without[i] - 1));
   }
+  const Spread percent = spread_of(percents);
+  return fmt::format("{:.3f} ns a packet with checks, {:.3f} without: {:+.2f} % ({:+.2f} .. {:+.2f})",
+                     spread_of(with).median, spread_of(without).median, percent.median, percent.low, percent.high);
 }
 
-std::string IsoPtrBench::line_for(std::size_t done, double seconds_so_far) const {
-  IsoPtrCell const& cell = results_.cells[done - 1];
-  std::string text =
-      fmt::format("[{}/{}] {} {} {} B", done, results_.cells.size(), to_string(cell.part), cell.name, cell.wire_bytes);
-  text += cell.packets != 0 ? concat(", ", cell.packets, " packets") : "";
-  if (!cell.error.empty()) {
-    text += concat(": FAILED: ", cell.error);
-  } else {
-    const Spread overhead = overhead_percent(cell);
-    text += fmt::format(": {:.3f} ns a packet with checks, {:.3f} without: {:+.2f} % ({:+.2f} .. {:+.2f}); {}",
-                        over(cell, &IsoPtrRepeat::checked_ns).median, over(cell, &IsoPtrRepeat::unchecked_ns).median,
-                        overhead.median, overhead.low, overhead.high, limit_of(results_, cell));
-  }
-  for (SampleCheck const* check : {&cell.checked, &cell.unchecked}) {
-    text += check->different > 0 ? concat("; DIFFERENT OUTPUT: ", check->first_difference) : "";
-  }
-  const double left = seconds_so_far / static_cast<double>(done) * static_cast<double>(results_.cells.size() - done);
-  return text + fmt::format("; about {:.0f} s left", left);
-}
-
-Status IsoPtrBench::write_output() const {
-  return bench::write_output(options_.output, to_json(results_), isoptr_page(results_));
-}
-
-Result<IsoPtrResults> IsoPtrBench::run() {
-  fill_in_options();
-  results_.command = options_.command;
-  results_.seconds = options_.seconds;
-  results_.kernel_seconds = options_.kernel_seconds;
-  results_.tuning = options_.tuning;
-  results_.machine = describe_machine();
-  results_.commit = source_commit(workplace_.folder);
-  CATENA_RETURN_IF_ERROR(eal::start());
-  std::string why_not;
-  CATENA_ASSIGN_OR_RETURN(real_, device::open(options_.device, &why_not));
-  if (!real_) {
-    return absl::UnavailableError(concat("there is no device that kernels could run on: ", why_not));
-  }
-  checked_ = std::make_unique<ChecksDevice>(*real_, Checks::kOn);
-  unchecked_ = std::make_unique<ChecksDevice>(*real_, Checks::kOff);
-  results_.device = concat(real_->info().name, " (", real_->info().backend, ")");
-  list_cells();
+Status IsoPtrBench::run() {
   CATENA_RETURN_IF_ERROR(measure_empty_launch());
-  CATENA_RETURN_IF_ERROR(write_output());
-  const Clock::time_point start = Clock::now();
-  for (std::size_t i = 0; i < results_.cells.size(); ++i) {
-    measure(results_.cells[i]);
-    progress_(line_for(i + 1, std::chrono::duration<double>(Clock::now() - start).count()));
-    CATENA_RETURN_IF_ERROR(write_output());
+  const std::vector<CheckedCell> cells = list_cells();
+  std::vector<Json> keys;
+  for (CheckedCell const& cell : cells) {
+    keys.push_back(cell.key());
   }
-  return std::move(results_);
-}
-
-Status check_names(IsoPtrOptions const& options) {
-  std::vector<std::string_view> parts;
-  std::vector<std::string_view> names;
-  for (const IsoPtrPart part : kParts) {
-    parts.push_back(to_string(part));
-    for (PaperChain const& chain : chains_of(part)) {
-      names.emplace_back(chain.name);
-    }
-  }
-  const auto check = [](std::vector<std::string> const& given, std::vector<std::string_view> const& known,
-                        std::string_view what) -> Status {
-    for (std::string const& name : given) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        return absl::InvalidArgumentError(
-            fmt::format("there is no {} '{}'; allowed: {}", what, name, fmt::join(known, ", ")));
-      }
-    }
-    return absl::OkStatus();
+  Work work;
+  work.measure = [&](std::size_t number, Json& json) {
+    CheckedCell const& cell = cells[number];
+    return std::string_view(cell.group) == kKernels ? measure_kernel(cell, json) : measure_chain(cell, json);
   };
-  CATENA_RETURN_IF_ERROR(check(options.parts, parts, "part"));
-  return check(options.names, names, "kernel or chain");
+  work.summary = overhead_words;
+  return results_.measure(keys, work);
 }
 
-Status check(IsoPtrOptions const& options) {
-  CATENA_RETURN_IF_ERROR(check_names(options));
-  for (const std::uint32_t bytes : options.wire_bytes) {
-    // what arrives grows by a tunnel before it is decrypted
-    if (bytes < io::kMinGeneratedBytes + kFcsBytes || bytes > kWireBytes.back()) {
-      return absl::InvalidArgumentError(
-          concat("frames of ", bytes, " bytes: write ", io::kMinGeneratedBytes + kFcsBytes, " to ", kWireBytes.back()));
-    }
+Result<Results> run_isoptr(Request const& request, nf::Registry const& registry, Progress const& progress) {
+  CATENA_ASSIGN_OR_RETURN(const auto workplace, OpenWorkplace::create(request, registry));
+  CATENA_RETURN_IF_ERROR(eal::start());
+  CATENA_ASSIGN_OR_RETURN(const auto device, open_device(request));
+  CATENA_ASSIGN_OR_RETURN(Results results,
+                          Results::begin(request, progress,
+                                         {{"device", concat(device->info().name, " (", device->info().backend, ")")},
+                                          {"cost_profile", ""}}));
+  CATENA_RETURN_IF_ERROR(IsoPtrBench(request, workplace->get(), *device, results).run());
+  return results;
+}
+
+std::vector<std::string> checked_names() {
+  std::vector<std::string> names = names_of(kernel_chains());
+  for (std::string& name : names_of(gnet_chains())) {
+    names.push_back(std::move(name));
   }
-  for (const std::uint32_t packets : options.packets) {
-    if (packets == 0 || packets > kMaxPackets) {
-      return absl::InvalidArgumentError(concat("launches of ", packets, " packets: write 1 to ", kMaxPackets));
-    }
-  }
-  if (!(options.seconds > 0) || !(options.kernel_seconds > 0) || options.repeats == 0) {
-    return absl::InvalidArgumentError("seconds and repeats must be above 0");
-  }
-  if (options.output.empty()) {
-    return absl::InvalidArgumentError("the output folder has no name");
-  }
-  if (options.device.kind == device::DevicePreference::Kind::kNone) {
-    return absl::InvalidArgumentError("the device is none: the benchmark measures kernels");
-  }
-  return absl::OkStatus();
+  return names;
 }
 
 }  // namespace
 
-Result<IsoPtrResults> run_isoptr(IsoPtrOptions const& options, nf::Registry const& registry,
-                                 std::function<void(std::string const&)> const& progress) {
-  CATENA_RETURN_IF_ERROR(check(options));
-  CATENA_ASSIGN_OR_RETURN(std::filesystem::path data, find_data(options.data, "chains", kPaperFiles));
-  CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
-  return IsoPtrBench(options, {std::move(data), folder.path(), &registry}, progress).run();
+Part isoptr_part() {
+  return {
+      .name = "isoptr",
+      .help = "What the checks of pointers in kernels cost: kernels by themselves and chains of G-NET",
+      .seconds = 0.4,
+      .quick_seconds = 0.2,
+      .settings = {groups_setting({kKernels, kChains}),
+                   device_setting(),
+                   chains_setting(checked_names()),
+                   sizes_setting("64,512,1518", nullptr, kLongestInside),
+                   {.name = "packets",
+                    .help = "Of a kernel's launch",
+                    .usual = "4096,65536",
+                    .quick = "512",
+                    .least = 1,
+                    .most = kMaxLaunchPackets,
+                    .is_list = true,
+                    .chooses = true},
+                   {.name = "kernel_seconds",
+                    .help = "Length of a run of a kernel",
+                    .usual = "0.03",
+                    .quick = "0.005",
+                    .least = 0.0001,
+                    .most = 60},
+                   tuning_setting("pool_slots: 65536, units_per_launch: 16", "pool_slots: 16384, units_per_launch: 8")},
+      .run = run_isoptr};
 }
 
 }  // namespace catena::bench

@@ -4,8 +4,8 @@
 #include "bench/chains/chains.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/common/data.hpp"
+#include "bench/common/testing.hpp"
 #include "bench/isoptr/checks_device.hpp"
-#include "bench/isoptr/page.hpp"
 #include "chain/planning.hpp"
 #include "device/subprocess.hpp"
 #include "device/testing/faulty_device.hpp"
@@ -17,7 +17,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -233,66 +232,16 @@ TEST(KernelChains, are_all_network_functions_with_a_kernel) {
   EXPECT_EQ(measured, with_kernel);
 }
 
-// ---- results
+// ---- options
 
-IsoPtrCell cell(IsoPtrPart part, std::string name, std::vector<IsoPtrRepeat> repeats) {
-  IsoPtrCell made;
-  made.part = part;
-  made.name = std::move(name);
-  made.repeats = std::move(repeats);
-  return made;
-}
+class IsoPtrOptions : public testing::PartTest {};
 
-TEST(IsoPtrResults, overhead_is_that_of_runs_beside_each_other) {
-  const Spread overhead = overhead_percent(cell(IsoPtrPart::kKernels, "nids", {{102, 100}, {220, 200}, {99, 100}}));
-  EXPECT_NEAR(overhead.median, 2, 1e-9);
-  EXPECT_NEAR(overhead.low, -1, 1e-9);
-  EXPECT_NEAR(overhead.high, 10, 1e-9);
-}
-
-TEST(IsoPtrResults, say_what_limits) {
-  IsoPtrResults results;
-  results.us_per_empty_launch = 4;
-  IsoPtrCell kernel = cell(IsoPtrPart::kKernels, "nids", {});
-  kernel.us_per_launch = 5;
-  EXPECT_EQ(limit_of(results, kernel), "launches, 5.0 us a launch");
-  kernel.us_per_launch = 60;
-  EXPECT_EQ(limit_of(results, kernel), "kernel, 60.0 us a launch");
-  IsoPtrCell chain = cell(IsoPtrPart::kChains, "S_a", {});
-  EXPECT_EQ(limit_of(results, chain), "-");
-  chain.busy = {{"moves", 0.5}, {"kernels", 0.9}, {"rx", 0.7}};
-  EXPECT_EQ(limit_of(results, chain), "kernels, busy 90 %");
-}
-
-TEST(IsoPtrPage, sets_the_largest_overhead_beside_the_bar) {
-  IsoPtrResults results;
-  results.cells = {cell(IsoPtrPart::kKernels, "nids", {{102, 100}, {102, 100}}),
-                   cell(IsoPtrPart::kKernels, "router", {{100.5, 100}}),
-                   cell(IsoPtrPart::kChains, "S_b", {{100, 100}, {100.9, 100}, {104, 100}})};
-  results.cells.push_back(cell(IsoPtrPart::kChains, "S_c", {}));
-  results.cells.back().error = "the device fell out";
-  const PageText written = isoptr_page(results);
-  EXPECT_THAT(written.markdown,
-              HasSubstr("| kernels | 2.8 .. 4.5 % | +2.00 % (+2.00 .. +2.00) | nids, 64 B | yes | no |"));
-  EXPECT_THAT(
-      written.markdown,
-      HasSubstr("| chains | 2.8 .. 4.5 % | +0.90 % (+0.00 .. +4.00) | S_b, 64 B | in the median | in the median |"));
-  EXPECT_THAT(written.markdown, HasSubstr("**1 measurements failed:**\n\n- chains S_c 64 B: the device fell out"));
-  EXPECT_TRUE(written.figures.contains("chains"));
-}
-
-TEST(IsoPtrResults, wrong_options_are_answered_with_what_may_be_written) {
-  const auto refused = [](auto change) {
-    IsoPtrOptions options;
-    options.output = "unused";
-    change(options);
-    return std::string(run_isoptr(options, nf::builtin_nfs(), [](std::string const&) {}).status().message());
-  };
-  EXPECT_THAT(refused([](IsoPtrOptions& options) { options.parts = {"all"}; }), HasSubstr("allowed: kernels, chains"));
-  EXPECT_THAT(refused([](IsoPtrOptions& options) { options.names = {"S_e"}; }),
-              HasSubstr("remark, S_a, S_b, S_c, S_d"));
-  EXPECT_THAT(refused([](IsoPtrOptions& options) { options.wire_bytes = {63}; }), HasSubstr("write 64 to 1518"));
-  EXPECT_THAT(refused([](IsoPtrOptions& options) { options.packets = {0}; }), HasSubstr("launches of 0 packets"));
+TEST_F(IsoPtrOptions, that_are_wrong_are_answered_with_what_may_be_written) {
+  const Part part = isoptr_part();
+  EXPECT_THAT(refused(part, "groups", "all"), HasSubstr("allowed: kernels, chains"));
+  EXPECT_THAT(refused(part, "chains", "S_e"), HasSubstr("remark, S_a, S_b, S_c, S_d"));
+  EXPECT_THAT(refused(part, "sizes", "63"), HasSubstr("64 to 1518"));
+  EXPECT_THAT(refused(part, "packets", "0"), HasSubstr("1 to 1048576"));
 }
 
 // ---- what was busy

@@ -3,12 +3,11 @@
 
 #include "bench/common/copy_rate.hpp"
 #include "bench/common/data.hpp"
-#include "bench/common/machine.hpp"
-#include "bench/common/wanted.hpp"
-#include "bench/nca/page.hpp"
+#include "bench/common/results.hpp"
+#include "bench/common/spread.hpp"
 #include "bench/nca/run.hpp"
+#include "bench/nca/times.hpp"
 #include "bench/nca/traffic.hpp"
-#include "device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -22,54 +21,146 @@
 namespace catena::bench {
 namespace {
 
-constexpr std::array<const char*, 4> kParts{"draft", "streams", "queues", "kernel"};
+constexpr const char* kDraft = "draft";
+constexpr const char* kStreams = "streams";
+constexpr const char* kQueues = "queues";
+constexpr const char* kKernel = "kernel";
 constexpr std::array<std::uint32_t, 3> kStrings{1000, 2500, 5000};
-constexpr std::array<std::uint32_t, 4> kBytes{0, 64, 583, 1450};  // 0: sizes vary
-constexpr std::array<std::uint32_t, 3> kStreams{1, 2, 4};
+constexpr std::array<std::uint32_t, 4> kPacketBytes{0, 64, 583, 1450};  // 0: sizes vary
+constexpr std::array<std::uint32_t, 3> kStreamCounts{1, 2, 4};
 constexpr std::array<std::uint32_t, 2> kMatchingPercent{0, 35};
 constexpr std::uint32_t kMaxQueues = 4;
 constexpr std::uint32_t kTimelineQueues = 3;
-constexpr std::uint32_t kQuickBufferPackets = 512;
 /// So many packets are different: more than the caches of a core hold.
 constexpr std::uint32_t kPacketsOfTraffic = 65536;
-constexpr double kQuickSeconds = 0.05;
 constexpr double kBatchShare = 0.3;  ///< of a run's length
-constexpr double kCopySeconds = 0.5;
-constexpr double kNsPerUs = 1000;
+constexpr double kBareCopySeconds = 0.5;
 constexpr double kHyperscanSeconds = 0.5;
 constexpr double kGbpsPerByte = 8e-9;
-constexpr double kMega = 1e6;
-constexpr std::uint32_t kMaxStreams = 64;
-constexpr std::uint32_t kMaxThreads = 64;
-constexpr std::uint32_t kMostQueues = 62;
+
+/// One measurement.
+struct NcaCell {
+  std::string group;
+  std::uint32_t strings = 0;
+  std::uint32_t bytes = 0;  ///< of each packet; 0: variable
+  std::uint32_t matching_percent = 0;
+  std::uint32_t streams = 1;
+  std::uint32_t threads = 1;  ///< a stream
+  std::uint32_t queues = 3;
+
+  Json key() const {
+    return {{"group", group},     {"strings", strings}, {"packet_bytes", bytes}, {"matching_percent", matching_percent},
+            {"streams", streams}, {"threads", threads}, {"queues", queues}};
+  }
+};
+
+/// Everything that is asked for.
+class NcaCells {
+ public:
+  NcaCells(Request const& request, std::string const& device)
+      : request_(request), max_strings_(request.quick() ? kStrings.front() : kStrings.back()) {
+    const bool is_gpu = device.starts_with("cuda");
+    const auto or_usual = [&](const char* name, std::uint32_t on_gpu) {
+      const std::uint32_t count = request.count(name);
+      return count != 0 ? count : is_gpu ? on_gpu : 1;
+    };
+    usual_.streams = or_usual("streams", 4);
+    usual_.threads = or_usual("threads", 2);
+    usual_.queues = request.count("queues");
+  }
+  std::vector<NcaCell> list(bool has_kernels);
+
+ private:
+  NcaCell& add(const char* group, std::uint32_t strings, std::uint32_t bytes, std::uint32_t percent) {
+    NcaCell& cell = cells_.emplace_back(usual_);
+    cell.group = group;
+    cell.strings = strings;
+    cell.bytes = bytes;
+    cell.matching_percent = percent;
+    return cell;
+  }
+  void draft();
+  void streams();
+  void queues();
+
+  Request const& request_;
+  std::uint32_t max_strings_;
+  NcaCell usual_;
+  std::vector<NcaCell> cells_;
+};
+
+void NcaCells::draft() {
+  for (const std::uint32_t strings : kStrings) {
+    for (const std::uint32_t bytes : kPacketBytes) {
+      for (const std::uint32_t percent : kMatchingPercent) {
+        if (!request_.quick() || (strings <= max_strings_ && bytes <= kPacketBytes[1])) {
+          add(kDraft, strings, bytes, percent);
+        }
+      }
+    }
+  }
+}
+
+void NcaCells::streams() {
+  for (const std::uint32_t streams : kStreamCounts) {
+    for (const std::uint32_t percent : kMatchingPercent) {
+      if (!request_.quick() || streams == 1) {
+        // as many threads in all as the other groups have
+        NcaCell& cell = add(kStreams, max_strings_, 0, percent);
+        cell.threads = std::max(1U, usual_.streams * usual_.threads / streams);
+        cell.streams = streams;
+      }
+    }
+  }
+}
+
+void NcaCells::queues() {
+  for (std::uint32_t queues = 1; queues <= kMaxQueues; ++queues) {
+    // the threads of all streams for the one
+    NcaCell& cell = add(kQueues, max_strings_, 0, kMatchingPercent.back());
+    cell.threads = usual_.streams * usual_.threads;
+    cell.streams = 1;
+    cell.queues = queues;
+  }
+}
+
+std::vector<NcaCell> NcaCells::list(bool has_kernels) {
+  if (request_.wants("groups", kDraft)) {
+    draft();
+  }
+  if (request_.wants("groups", kStreams)) {
+    streams();
+  }
+  if (request_.wants("groups", kQueues)) {
+    queues();
+  }
+  for (const std::uint32_t percent : kMatchingPercent) {
+    if (request_.wants("groups", kKernel) && has_kernels) {
+      add(kKernel, max_strings_, 0, percent);
+    }
+  }
+  return std::move(cells_);
+}
 
 /// The whole benchmark under way.
 class NcaBench {
  public:
-  NcaBench(NcaOptions const& options, std::function<void(std::string const&)> const& progress)
-      : options_(options), progress_(progress) {}
-  Result<NcaResults> run();
+  NcaBench(Request const& request, NcaContext context, std::vector<std::string> strings, Results& results)
+      : request_(request), context_(std::move(context)), all_strings_(std::move(strings)), results_(results) {}
+  Status run();
 
  private:
-  bool wants(const char* part) const { return is_wanted(options_.parts, part); }
-  void list_cells();
-  void add(const char* part, std::uint32_t strings, std::uint32_t bytes, std::uint32_t percent);
-  void add_queues(std::uint32_t queues);
-  void measure(NcaCell& cell);
-  Status measure_all(NcaCell& cell);
-  Status measure_once(NcaCell& cell, NcaLoad const& load);
-  Status measure_batch(NcaCell& cell, NcaLoad load);
-  Status measure_copies();
+  bool has_kernels() const { return nca_device_name(context_.get()) != std::string_view("cpu"); }
+  Status measure(NcaCell const& cell, Json& json);
+  Status measure_once(NcaCell const& cell, NcaLoad const& load, Json& json);
+  Status measure_batch(NcaLoad load, Json& json);
   Status prepare_strings(std::uint32_t count);
   Status prepare_traffic(NcaCell const& cell);
-  std::string line_for(NcaCell const& cell) const;
-  Status write_output() const;
 
-  NcaOptions options_;
-  std::function<void(std::string const&)> const& progress_;
-  NcaResults results_;
+  Request const& request_;
   NcaContext context_;
   std::vector<std::string> all_strings_;
+  Results& results_;
   // of the cell that is measured, and often of the next one
   std::uint32_t strings_ = 0;
   std::optional<Hyperscan> hyperscan_;
@@ -78,63 +169,6 @@ class NcaBench {
   Traffic traffic_;
   std::vector<double> hyperscan_gbps_;
 };
-
-void NcaBench::add(const char* part, std::uint32_t strings, std::uint32_t bytes, std::uint32_t percent) {
-  NcaCell cell;
-  cell.part = part;
-  cell.strings = strings;
-  cell.bytes = bytes;
-  cell.matching_percent = percent;
-  cell.streams = options_.streams;
-  cell.threads = options_.threads;
-  cell.queues = options_.queues;
-  results_.cells.push_back(std::move(cell));
-}
-
-void NcaBench::add_queues(std::uint32_t queues) {
-  add("queues", options_.quick ? kStrings.front() : kStrings.back(), 0, kMatchingPercent.back());
-  NcaCell& cell = results_.cells.back();
-  // the threads of all streams for the one
-  cell.threads = cell.streams * cell.threads;
-  cell.streams = 1;
-  cell.queues = queues;
-}
-
-void NcaBench::list_cells() {
-  const std::uint32_t max_strings = options_.quick ? kStrings.front() : kStrings.back();
-  if (wants("draft")) {
-    for (const std::uint32_t strings : kStrings) {
-      for (const std::uint32_t bytes : kBytes) {
-        for (const std::uint32_t percent : kMatchingPercent) {
-          if (!options_.quick || (strings <= max_strings && bytes <= kBytes[1])) {
-            add("draft", strings, bytes, percent);
-          }
-        }
-      }
-    }
-  }
-  for (const std::uint32_t streams : kStreams) {
-    for (const std::uint32_t percent : kMatchingPercent) {
-      if (wants("streams") && (!options_.quick || streams == 1)) {
-        add("streams", max_strings, 0, percent);
-        // as many threads in all as the other parts have
-        NcaCell& cell = results_.cells.back();
-        cell.threads = std::max(1U, options_.streams * options_.threads / streams);
-        cell.streams = streams;
-      }
-    }
-  }
-  for (std::uint32_t queues = 1; wants("queues") && queues <= kMaxQueues; ++queues) {
-    add_queues(queues);
-  }
-  if (wants("kernel") && results_.device == "cpu") {
-    results_.notes.emplace_back("The part kernel is left out: the device cpu has no kernels.");
-  } else if (wants("kernel")) {
-    for (const std::uint32_t percent : kMatchingPercent) {
-      add("kernel", max_strings, 0, percent);
-    }
-  }
-}
 
 Status NcaBench::prepare_strings(std::uint32_t count) {
   if (strings_ == count) {
@@ -160,49 +194,46 @@ Status NcaBench::prepare_traffic(NcaCell const& cell) {
   }
   traffic_is_.reset();
   hyperscan_gbps_.clear();
-  const TrafficSpec spec{options_.quick ? 4 * kQuickBufferPackets : kPacketsOfTraffic, cell.bytes,
-                         cell.matching_percent};
+  const std::uint32_t packets = request_.quick() ? 4 * request_.count("packets") : kPacketsOfTraffic;
+  const TrafficSpec spec{packets, cell.bytes, cell.matching_percent};
   CATENA_ASSIGN_OR_RETURN(traffic_, make_traffic(spec, std::span(all_strings_).first(cell.strings), *hyperscan_));
-  for (std::uint32_t i = 0; i < options_.repeats; ++i) {
+  for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
     CATENA_ASSIGN_OR_RETURN(const double bytes_per_s,
-                            hyperscan_->bytes_per_s(traffic_.packets, std::min(kHyperscanSeconds, options_.seconds)));
+                            hyperscan_->bytes_per_s(traffic_.packets, std::min(kHyperscanSeconds, request_.seconds())));
     hyperscan_gbps_.push_back(bytes_per_s * kGbpsPerByte);
   }
   traffic_is_ = wanted;
   return absl::OkStatus();
 }
 
-Status NcaBench::measure_once(NcaCell& cell, NcaLoad const& load) {
+Status NcaBench::measure_once(NcaCell const& cell, NcaLoad const& load, Json& json) {
   CATENA_ASSIGN_OR_RETURN(const NcaSpeed speed, run_nca(*context_, *function_, load));
-  NcaRepeat repeat;
-  repeat.gbps = speed.bytes_per_s * kGbpsPerByte;
-  repeat.mpps = speed.packets_per_s / kMega;
-  repeat.buffers = speed.buffers;
-  repeat.packets = speed.packets;
-  repeat.matches = speed.matches;
+  Json repeat{{"gbps", speed.bytes_per_s * kGbpsPerByte},
+              {"mpps", speed.packets_per_s / 1e6},
+              {"buffers", speed.buffers},
+              {"packets", speed.packets},
+              {"matches", speed.matches}};
   if (load.times) {
     const Overlap overlap = overlap_of(speed.times, speed.from_ns, speed.to_ns);
-    repeat.copy = overlap.copy;
-    repeat.kernel = overlap.kernel;
-    repeat.hidden = overlap.hidden();
-    repeat.kernel_hidden = overlap.kernel_hidden();
+    repeat["copy_share"] = overlap.copy;
+    repeat["kernel_share"] = overlap.kernel;
+    repeat["hidden_share"] = overlap.hidden();
+    repeat["kernel_hidden_share"] = overlap.kernel_hidden();
     if (cell.queues == kTimelineQueues) {
-      std::tie(cell.timeline, cell.timeline_us) = nca_timeline(speed.times, speed.from_ns / 2 + speed.to_ns / 2);
+      const auto [rows, length_us] = nca_timeline(speed.times, speed.from_ns / 2 + speed.to_ns / 2);
+      json["timeline"] = to_json(rows, nca_timeline_kinds(), length_us);
     }
   }
-  if (cell.part == "kernel") {
+  if (cell.group == kKernel) {
     CATENA_ASSIGN_OR_RETURN(const double plain, plain_kernel_bytes_per_s(*function_, load));
-    repeat.plain_gbps = plain * kGbpsPerByte;
+    repeat["kernel_gbps"] = plain * kGbpsPerByte;
   }
-  cell.repeats.push_back(repeat);
+  json["repeats"].push_back(std::move(repeat));
   return absl::OkStatus();
 }
 
-/// Buffers one at a time, for what each part of the work takes by itself.
-Status NcaBench::measure_batch(NcaCell& cell, NcaLoad load) {
-  if (results_.device == "cpu") {
-    return absl::OkStatus();
-  }
+/// Buffers one at a time, for what each part of the work takes by itself; medians of all of them.
+Status NcaBench::measure_batch(NcaLoad load, Json& json) {
   load.streams = 1;
   load.queues = 1;
   load.seconds *= kBatchShare;
@@ -211,21 +242,70 @@ Status NcaBench::measure_batch(NcaCell& cell, NcaLoad load) {
   const auto median_us = [&speed](std::int64_t nca_times::*from, std::int64_t nca_times::*to) {
     std::vector<double> us;
     for (nca_times const& buffer : speed.times) {
-      us.push_back(static_cast<double>(buffer.*to - buffer.*from) / kNsPerUs);
+      us.push_back(static_cast<double>(buffer.*to - buffer.*from) / 1000);
     }
     return spread_of(std::move(us)).median;
   };
-  cell.batch = {median_us(&nca_times::begin_ns, &nca_times::moved_in_ns),
-                median_us(&nca_times::moved_in_ns, &nca_times::computed_ns),
-                median_us(&nca_times::computed_ns, &nca_times::moved_back_ns)};
+  json["batch_us"] = {{"copy_in", median_us(&nca_times::begin_ns, &nca_times::moved_in_ns)},
+                      {"kernel", median_us(&nca_times::moved_in_ns, &nca_times::computed_ns)},
+                      {"copy_back", median_us(&nca_times::computed_ns, &nca_times::moved_back_ns)}};
   return absl::OkStatus();
 }
 
-Status NcaBench::measure_copies() {
-  const std::string name =
-      options_.device == "auto" ? results_.device.substr(0, results_.device.find(':')) : options_.device;
+Status NcaBench::measure(NcaCell const& cell, Json& json) {
+  CATENA_RETURN_IF_ERROR(prepare_traffic(cell));
+  json["hyperscan_core_gbps"] = hyperscan_gbps_;  // one core, the same packets
+  NcaLoad load;
+  load.traffic = &traffic_;
+  load.bytes = cell.bytes;
+  load.buffer_packets = request_.count("packets");
+  load.streams = cell.streams;
+  load.threads = cell.threads;
+  load.queues = cell.queues;
+  load.seconds = request_.seconds();
+  load.times = cell.group == kQueues;
+  for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
+    CATENA_RETURN_IF_ERROR(measure_once(cell, load, json));
+  }
+  // "cpu" copies nothing
+  return cell.group == kDraft && has_kernels() ? measure_batch(load, json) : absl::OkStatus();
+}
+
+std::string nca_words(Json const& cell) {
+  const auto median = [&cell](const char* path) { return spread_of(values_of(cell, path)).median; };
+  std::string words = fmt::format("{} Gbps, one Hyperscan core {:.2f}", text_of(spread_of(values_of(cell, "/gbps"))),
+                                  spread_of(cell.at("hyperscan_core_gbps").get<std::vector<double>>()).median);
+  if (median("/copy_share") > 0) {
+    words += fmt::format(", {:.1f} % of the copy time hidden", 100 * median("/hidden_share"));
+  }
+  if (median("/kernel_gbps") > 0) {
+    words += fmt::format(", the kernel by itself {:.2f}", median("/kernel_gbps"));
+  }
+  return words;
+}
+
+Status NcaBench::run() {
+  if (!has_kernels() && request_.wants("groups", kKernel)) {
+    results_.add_note("The group kernel is left out: the device cpu has no kernels.");
+  }
+  const std::vector<NcaCell> cells = NcaCells(request_, nca_device_name(context_.get())).list(has_kernels());
+  std::vector<Json> keys;
+  for (NcaCell const& cell : cells) {
+    keys.push_back(cell.key());
+  }
+  Work work;
+  work.measure = [&](std::size_t number, Json& json) { return measure(cells[number], json); };
+  work.summary = nca_words;
+  return results_.measure(keys, work);
+}
+
+/// What bare copies of as many bytes as a buffer of packets of 583 bytes do, one after another, to the device; 0 on
+/// "cpu".
+Result<Json> measure_copies(Request const& request, std::string const& opened) {
+  const std::string told = request.text("device");
+  const std::string name = told == "auto" ? opened.substr(0, opened.find(':')) : told;
   if (name == "cpu") {
-    return absl::OkStatus();
+    return Json{{"pinned", 0.0}, {"pageable", 0.0}};
   }
   CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(name));
   std::string why_not;
@@ -233,143 +313,56 @@ Status NcaBench::measure_copies() {
   if (!device) {
     return absl::UnavailableError(why_not);
   }
-  const std::size_t bytes = std::size_t{results_.buffer_packets} * kAverageBytes;
-  const double seconds = std::min(kCopySeconds, options_.seconds);
+  const std::size_t bytes = std::size_t{request.count("packets")} * kAverageBytes;
+  const double seconds = std::min(kBareCopySeconds, request.seconds());
   CATENA_ASSIGN_OR_RETURN(const double pinned, copy_in_bytes_per_s(*device, bytes, true, seconds));
   CATENA_ASSIGN_OR_RETURN(const double pageable, copy_in_bytes_per_s(*device, bytes, false, seconds));
-  results_.copies = {pinned * kGbpsPerByte, pageable * kGbpsPerByte};
-  return absl::OkStatus();
+  return Json{{"pinned", pinned * kGbpsPerByte}, {"pageable", pageable * kGbpsPerByte}};
 }
 
-Status NcaBench::measure_all(NcaCell& cell) {
-  CATENA_RETURN_IF_ERROR(prepare_traffic(cell));
-  cell.hyperscan_gbps = hyperscan_gbps_;
-  NcaLoad load;
-  load.traffic = &traffic_;
-  load.bytes = cell.bytes;
-  load.buffer_packets = results_.buffer_packets;
-  load.streams = cell.streams;
-  load.threads = cell.threads;
-  load.queues = cell.queues;
-  load.seconds = options_.seconds;
-  load.times = cell.part == "queues";
-  for (std::uint32_t i = 0; i < options_.repeats; ++i) {
-    CATENA_RETURN_IF_ERROR(measure_once(cell, load));
-  }
-  if (cell.part == "draft") {
-    CATENA_RETURN_IF_ERROR(measure_batch(cell, load));
-  }
-  return absl::OkStatus();
-}
-
-void NcaBench::measure(NcaCell& cell) {
-  if (const Status status = measure_all(cell); !status.ok()) {
-    cell.error = std::string(status.message());
-  }
-}
-
-std::string NcaBench::line_for(NcaCell const& cell) const {
-  std::string text = fmt::format("{}: {} strings, {}, {} % matching, {} streams, {} queues: ", cell.part, cell.strings,
-                                 cell.bytes == 0 ? "variable size" : concat(cell.bytes, " B"), cell.matching_percent,
-                                 cell.streams, cell.queues);
-  if (!cell.error.empty()) {
-    return text + "FAILED: " + cell.error;
-  }
-  const Spread speed = over(cell, &NcaRepeat::gbps);
-  text += fmt::format("{:.2f} Gbps ({:.2f} .. {:.2f}), one Hyperscan core {:.2f}", speed.median, speed.low, speed.high,
-                      spread_of(cell.hyperscan_gbps).median);
-  if (over(cell, &NcaRepeat::copy).median > 0) {
-    text += fmt::format(", {:.1f} % of the copy time hidden", 100 * over(cell, &NcaRepeat::hidden).median);
-  } else if (cell.part == "kernel") {
-    text += fmt::format(", the kernel by itself {:.2f}", over(cell, &NcaRepeat::plain_gbps).median);
-  }
-  return text;
-}
-
-Status NcaBench::write_output() const {
-  return bench::write_output(options_.output, to_json(results_), nca_page(results_));
-}
-
-Result<NcaResults> NcaBench::run() {
+Result<Results> run_nca_part(Request const& request, nf::Registry const& /*registry*/, Progress const& progress) {
   constexpr std::array<std::string_view, 1> kFiles{"strings.txt"};
-  CATENA_ASSIGN_OR_RETURN(const std::filesystem::path folder, find_data(options_.data, "nca", kFiles));
-  const std::uint32_t max_strings = options_.quick ? kStrings.front() : kStrings.back();
-  CATENA_ASSIGN_OR_RETURN(all_strings_, read_strings((folder / kFiles.front()).string(), max_strings));
+  CATENA_ASSIGN_OR_RETURN(const std::filesystem::path folder, find_data(request.told().data, "nca", kFiles));
+  const std::uint32_t max_strings = request.quick() ? kStrings.front() : kStrings.back();
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> strings,
+                          read_strings((folder / kFiles.front()).string(), max_strings));
   std::string tried;
-  CATENA_ASSIGN_OR_RETURN(context_, open_nca(options_.device, tried));
+  CATENA_ASSIGN_OR_RETURN(NcaContext context, open_nca(request.text("device"), tried));
+  const std::string device = nca_device_name(context.get());
+  CATENA_ASSIGN_OR_RETURN(Json copies, measure_copies(request, device));
+  CATENA_ASSIGN_OR_RETURN(Results results,
+                          Results::begin(request, progress, {{"device", device}, {"copies_gbps", std::move(copies)}}));
   if (!tried.empty()) {
-    results_.notes.push_back(concat("Devices that did not serve: ", tried));
+    results.add_note(concat("Devices that did not serve: ", tried));
   }
-  results_.device = nca_device_name(context_.get());
-  const bool is_gpu = results_.device.starts_with("cuda");
-  options_.streams = options_.streams != 0 ? options_.streams : is_gpu ? 4 : 1;
-  options_.threads = options_.threads != 0 ? options_.threads : is_gpu ? 2 : 1;
-  if (options_.quick) {
-    options_.seconds = std::min(options_.seconds, kQuickSeconds);
-    options_.repeats = 1;
-  }
-  results_.command = options_.command;
-  results_.seconds = options_.seconds;
-  results_.buffer_packets = options_.quick ? kQuickBufferPackets : options_.packets;
-  results_.machine = describe_machine();
-  {
-    CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder temporary, device::TemporaryFolder::create());
-    results_.commit = source_commit(temporary.path());
-  }
-  CATENA_RETURN_IF_ERROR(measure_copies());
-  list_cells();
-  CATENA_RETURN_IF_ERROR(write_output());
-  for (std::string const& note : results_.notes) {
-    progress_(note);
-  }
-  for (std::size_t i = 0; i < results_.cells.size(); ++i) {
-    measure(results_.cells[i]);
-    progress_(concat("[", i + 1, "/", results_.cells.size(), "] ", line_for(results_.cells[i])));
-    CATENA_RETURN_IF_ERROR(write_output());
-  }
-  return std::move(results_);
+  CATENA_RETURN_IF_ERROR(NcaBench(request, std::move(context), std::move(strings), results).run());
+  return results;
 }
 
-Status check(NcaOptions const& options) {
-  for (std::string const& name : options.parts) {
-    if (std::find(kParts.begin(), kParts.end(), name) == kParts.end()) {
-      return absl::InvalidArgumentError(
-          concat("there is no part '", name, "'; allowed: draft, streams, queues, kernel"));
-    }
-  }
-  if (!(options.seconds > 0) || options.repeats == 0) {
-    return absl::InvalidArgumentError("seconds and repeats must be above 0");
-  }
-  if (options.queues == 0 || options.queues > kMostQueues || options.streams > kMaxStreams ||
-      options.threads > kMaxThreads) {
-    return absl::InvalidArgumentError(concat(options.streams, " streams of ", options.threads, " threads and ",
-                                             options.queues, " queues; there are at most ", kMaxStreams, ", ",
-                                             kMaxThreads, ", and 1 to ", kMostQueues));
-  }
-  if (options.output.empty()) {
-    return absl::InvalidArgumentError("the output folder has no name");
-  }
-  return absl::OkStatus();
+Setting count_setting(const char* name, const char* help, const char* usual, double least, double most) {
+  return {.name = name, .help = help, .usual = usual, .quick = nullptr, .least = least, .most = most, .chooses = true};
 }
 
 }  // namespace
 
-Spread over(NcaCell const& cell, double NcaRepeat::*value) {
-  std::vector<double> values;
-  for (NcaRepeat const& repeat : cell.repeats) {
-    values.push_back(repeat.*value);
-  }
-  return spread_of(std::move(values));
-}
-
-std::uint64_t NcaResults::failed_cells() const {
-  return static_cast<std::uint64_t>(
-      std::count_if(cells.begin(), cells.end(), [](NcaCell const& cell) { return !cell.error.empty(); }));
-}
-
-Result<NcaResults> run_nca_bench(NcaOptions const& options, std::function<void(std::string const&)> const& progress) {
-  CATENA_RETURN_IF_ERROR(check(options));
-  return NcaBench(options, progress).run();
+Part nca_part() {
+  return {
+      .name = "nca",
+      .help = "The C library, as the NFV Compute Acceleration draft measures it",
+      .seconds = 1,
+      .quick_seconds = 0.05,
+      .settings = {groups_setting({kDraft, kStreams, kQueues, kKernel}),
+                   device_setting({"cpu"}),
+                   count_setting("streams", "Streams of the application; 0: 4 with CUDA, else 1", "0", 0, 64),
+                   count_setting("threads", "Threads that add packets, a stream; 0: 2 with CUDA, else 1", "0", 0, 64),
+                   count_setting("queues", "Queues of a stream", "3", 1, 62),
+                   {.name = "packets",
+                    .help = "Packets of a buffer",
+                    .usual = "16384",
+                    .quick = "512",
+                    .least = 64,
+                    .most = 65536}},
+      .run = run_nca_part};
 }
 
 }  // namespace catena::bench

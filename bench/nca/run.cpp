@@ -305,44 +305,6 @@ Result<double> recompute(kernel::PackedLaunch& launch, std::uint32_t launches) {
   return seconds_between(begin, Clock::now());
 }
 
-/// Time in which any of some intervals runs, or of two kinds both.
-class Sweep {
- public:
-  Sweep(std::int64_t from_ns, std::int64_t to_ns) : from_ns_(from_ns), to_ns_(to_ns) {}
-  void add(bool is_copy, std::int64_t begin_ns, std::int64_t end_ns) {
-    const std::int64_t begin = std::clamp(begin_ns, from_ns_, to_ns_);
-    const std::int64_t end = std::clamp(end_ns, from_ns_, to_ns_);
-    edges_.push_back({begin, is_copy, 1});
-    edges_.push_back({end, is_copy, -1});
-  }
-  Overlap take() {
-    std::sort(edges_.begin(), edges_.end(), [](Edge const& a, Edge const& b) { return a.ns < b.ns; });
-    Overlap shares;
-    int copies = 0;
-    int kernels = 0;
-    std::int64_t last = from_ns_;
-    for (Edge const& edge : edges_) {
-      const double share = static_cast<double>(edge.ns - last) / static_cast<double>(to_ns_ - from_ns_);
-      shares.copy += copies > 0 ? share : 0;
-      shares.kernel += kernels > 0 ? share : 0;
-      shares.both += copies > 0 && kernels > 0 ? share : 0;
-      (edge.is_copy ? copies : kernels) += edge.step;
-      last = edge.ns;
-    }
-    return shares;
-  }
-
- private:
-  struct Edge {
-    std::int64_t ns;
-    bool is_copy;
-    int step;
-  };
-  std::int64_t from_ns_;
-  std::int64_t to_ns_;
-  std::vector<Edge> edges_;
-};
-
 }  // namespace
 
 Result<NcaContext> open_nca(std::string const& device, std::string& text) {
@@ -447,16 +409,6 @@ Result<double> plain_kernel_bytes_per_s(nca_function& function, NcaLoad const& l
   const auto launches = static_cast<std::uint32_t>(std::clamp(std::ceil(load.seconds / once), 1.0, kMaxLaunches));
   CATENA_ASSIGN_OR_RETURN(const double seconds, recompute(*launch, launches));
   return static_cast<double>(bytes) * launches / seconds;
-}
-
-Overlap overlap_of(std::span<const nca_times> buffers, std::int64_t from_ns, std::int64_t to_ns) {
-  Sweep sweep(from_ns, to_ns);
-  for (nca_times const& times : buffers) {
-    sweep.add(true, times.begin_ns, times.moved_in_ns);
-    sweep.add(false, times.moved_in_ns, times.computed_ns);
-    sweep.add(true, times.computed_ns, times.moved_back_ns);
-  }
-  return sweep.take();
 }
 
 }  // namespace catena::bench

@@ -62,18 +62,4 @@ Result<NcaSpeed> run_nca(nca_context& context, nca_function& function, NcaLoad c
 /// not find what it must; else the device's.
 Result<double> plain_kernel_bytes_per_s(nca_function& function, NcaLoad const& load);
 
-/// Shares of a time.
-struct Overlap {
-  double copy = 0;    ///< in which a copy runs
-  double kernel = 0;  ///< in which a kernel runs
-  double both = 0;
-  /// Of the time in which a copy runs, the share in which a kernel does too; 0 without copies.
-  double hidden() const { return copy > 0 ? both / copy : 0; }
-  double kernel_hidden() const { return kernel > 0 ? both / kernel : 0; }
-};
-
-/// Over [from_ns, to_ns), which is not empty. Buffers may be in any order. Where one waits for another's copy or
-/// kernel, its own counts as running: that changes nothing as long as the device has them wait for their own kind.
-Overlap overlap_of(std::span<const nca_times> buffers, std::int64_t from_ns, std::int64_t to_ns);
-
 }  // namespace catena::bench

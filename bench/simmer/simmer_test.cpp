@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/simmer/simmer.hpp"
 
-#include "bench/simmer/page.hpp"
-#include "device/subprocess.hpp"
+#include "bench/common/results.hpp"
+#include "bench/common/testing.hpp"
+#include "bench/simmer/run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string>
 
 namespace catena::bench {
 namespace {
@@ -20,105 +17,70 @@ using chain::FlowMode;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr auto kQuiet = [](std::string const&) {};
+class Simmer : public testing::PartTest {
+ protected:
+  /// On OpenCL, in short runs.
+  Simmer() {
+    told_.quick = true;
+    told_.settings = {{"device", "opencl"}};
+  }
+  const Part part_ = simmer_part();
+};
 
-std::string read(std::filesystem::path const& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+double sum_over_nfs(Json const& flow, const char* value) {
+  double sum = 0;
+  for (Json const& nf : flow.at("nfs")) {
+    sum += nf.at(value).get<double>();
+  }
+  return sum;
 }
 
-/// Of `parts` on OpenCL, in short runs; results go into `folder`.
-SimmerOptions small_options(device::TemporaryFolder const& folder, std::vector<std::string> parts) {
-  SimmerOptions options;
-  options.device = device::DevicePreference::of("opencl");
-  options.parts = std::move(parts);
-  options.quick = true;
-  options.output = (folder.path() / "out").string();
-  return options;
-}
-
-TEST(Simmer, loses_nothing_inside_with_back_pressure_and_something_without) {
-  const auto folder = device::TemporaryFolder::create();
-  ASSERT_TRUE(folder.ok()) << folder.status();
-  const SimmerOptions options = small_options(*folder, {"sizes", "long"});
-  const Result<SimmerResults> results = run_simmer(options, nf::builtin_nfs(), kQuiet);
+TEST_F(Simmer, loses_nothing_inside_with_back_pressure_and_something_without) {
+  told_.settings["groups"] = "sizes,long";
+  const Result<Results> results = run(part_);
   ASSERT_TRUE(results.ok()) << results.status();
-  EXPECT_EQ(results->failed_cells(), 0U) << simmer_page(*results).markdown;
-  EXPECT_THAT(results->alone, SizeIs(1)) << "what the first NF does, for the loads";
-  ASSERT_THAT(results->cells, SizeIs(2));
+  EXPECT_EQ(results->failed_cells(), 0U) << results->to_json().dump(1);
+  EXPECT_THAT(results->find_all({{"group", "alone"}}), SizeIs(1)) << "what the first NF does, for the loads";
+  const std::vector<Json> cells = results->find_all({{"group", "sizes"}});
+  ASSERT_THAT(cells, SizeIs(2));
   double lost = 0;
-  for (SimmerCell const& cell : results->cells) {
-    ASSERT_TRUE(is_measured(cell)) << cell.chain << ": " << cell.error;
-    EXPECT_EQ(dropped_inside(find(cell, FlowMode::kBackpressure)).high, 0) << cell.chain;
-    lost += dropped_inside(find(cell, FlowMode::kVanilla)).high;
-    for (FlowRuns const& runs : cell.flows) {
-      double launches = 0;
-      for (NfRuns const& nf : runs.nfs) {
-        launches += nf.launches_per_s.front();
-      }
-      EXPECT_GT(launches, 0) << "of NFs in other processes";
+  for (Json const& cell : cells) {
+    ASSERT_THAT(cell.at("repeats"), SizeIs(1));
+    Json const& repeat = cell.at("repeats")[0];
+    EXPECT_EQ(sum_over_nfs(repeat.at("back-pressure"), "drops_per_s"), 0);
+    lost += sum_over_nfs(repeat.at("vanilla"), "drops_per_s");
+    for (auto const& [way, flow] : repeat.items()) {
+      EXPECT_GT(sum_over_nfs(flow, "launches_per_s"), 0) << "of NFs in other processes, " << way;
     }
   }
   EXPECT_GT(lost, 0) << "more than the chains can do is offered";
-  EXPECT_THAT(results->long_runs, SizeIs(1));
-  const auto json = nlohmann::json::parse(read(std::filesystem::path(options.output) / "results.json"));
-  EXPECT_EQ(json["cells"][0]["flows"].size(), kFlowModes.size());
-  const std::string page = read(std::filesystem::path(options.output) / "README.md");
-  for (const char* title : {"NFs alone", "One after another", "Packets dropped inside", "What each NF does",
-                            "Launches of the slowest NF", "Overload for long"}) {
-    EXPECT_THAT(page, HasSubstr(title));
-  }
+  EXPECT_THAT(results->find_all({{"group", "long"}}), SizeIs(1));
+  EXPECT_EQ(file(), results->to_json());
+
+  told_.resume = true;
+  lines_.clear();
+  const Result<Results> again = run(part_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->to_json().at("cells"), results->to_json().at("cells"));
+  EXPECT_THAT(lines_, SizeIs(2)) << "two lists are kept, and nothing is measured, the first NF alone neither";
 }
 
-TEST(Simmer, says_why_a_device_cannot_be_shared_in_a_way) {
-  const auto folder = device::TemporaryFolder::create();
-  ASSERT_TRUE(folder.ok()) << folder.status();
-  const Result<SimmerResults> results = run_simmer(small_options(*folder, {"sharing"}), nf::builtin_nfs(), kQuiet);
+TEST_F(Simmer, says_why_a_device_cannot_be_shared_in_a_way) {
+  told_.settings["groups"] = "sharing";
+  const Result<Results> results = run(part_);
   ASSERT_TRUE(results.ok()) << results.status();
-  ASSERT_THAT(results->cells, SizeIs(6));
-  for (SimmerCell const& cell : results->cells) {
-    EXPECT_EQ(is_measured(cell), cell.shared_as != GpuSharedAs::kPartitioned) << cell.error;
+  const Json cells = results->to_json().at("cells");
+  std::size_t sharing = 0;
+  for (Json const& cell : cells) {
+    if (cell.at("group") == "sharing") {
+      ++sharing;
+      EXPECT_EQ(cell.contains("error"), cell.at("shared_as") == "partitioned") << cell.dump(1);
+    }
   }
-  EXPECT_THAT(simmer_page(*results).markdown,
-              HasSubstr("heterogeneous, partitioned, 128 B, qt 2.8, load first NF could"));
+  EXPECT_EQ(sharing, 6U);
 }
 
-SimmerCell some_cell() {
-  SimmerCell cell;
-  cell.part = "qt";
-  cell.chain = "heterogeneous";
-  cell.wire_bytes = 1472;
-  cell.qt = 2.8;
-  cell.flows = {{FlowMode::kVanilla,
-                 {100, 100, 50},
-                 {200, 200, 200},
-                 {{"rt", {200, 200, 200}, {0, 0, 0}, {3, 1, 0}}, {"vpn", {100, 150, 50}, {100, 50, 150}, {1, 1, 0}}},
-                 {}},
-                {FlowMode::kBackpressure, {130, 110, 60}, {130, 110, 60}, {}, {{"rt", 0.5}}}};
-  return cell;
-}
-
-TEST(Simmer, figures_are_medians_of_repeats) {
-  const SimmerCell cell = some_cell();
-  EXPECT_NEAR(above_vanilla(cell).median, 20, 1e-9);
-  EXPECT_NEAR(above_vanilla(cell).high, 30, 1e-9);
-  FlowRuns const& vanilla = find(cell, FlowMode::kVanilla);
-  EXPECT_EQ(dropped_inside(vanilla).median, 100);
-  EXPECT_EQ(drop_percent(vanilla.nfs[1]).median, 50);
-  EXPECT_EQ(launch_percent(vanilla, "vpn").median, 25);
-  EXPECT_EQ(launch_percent(vanilla, "ids").high, 0) << "there is none";
-}
-
-TEST(Simmer, the_page_has_the_sweep_and_what_the_paper_says) {
-  SimmerResults results;
-  results.cells = {some_cell()};
-  const std::string page = simmer_page(results).markdown;
-  EXPECT_THAT(page, HasSubstr("qt: heterogeneous, back-pressure above vanilla | +29 % | +20.0 %"));
-  EXPECT_THAT(page, HasSubstr("### heterogeneous, 1472 B"));
-  EXPECT_THAT(page, HasSubstr("vpn 0.1 (50.0 %)"));
-}
-
-TEST(Simmer, chains_are_what_the_paper_has) {
+TEST(SimmerChains, are_what_the_paper_has) {
   SimmerSpec spec;
   spec.mode = FlowMode::kVanilla;
   spec.tuning = "pool_slots: 65536";
@@ -133,20 +95,12 @@ TEST(Simmer, chains_are_what_the_paper_has) {
   }
 }
 
-TEST(Simmer, refuses_what_it_cannot_do) {
-  SimmerOptions options;
-  options.output = "x";
-  options.device = device::DevicePreference::none();
-  EXPECT_TRUE(absl::IsInvalidArgument(run_simmer(options, nf::builtin_nfs(), kQuiet).status()));
-  options.device = device::DevicePreference::of("opencl");
-  options.parts = {"everything"};
-  EXPECT_TRUE(absl::IsInvalidArgument(run_simmer(options, nf::builtin_nfs(), kQuiet).status()));
-  options.parts.clear();
-  options.wire_bytes = {1518};
-  EXPECT_TRUE(absl::IsInvalidArgument(run_simmer(options, nf::builtin_nfs(), kQuiet).status()));
-  options.wire_bytes.clear();
-  options.qts = {0.5};
-  EXPECT_TRUE(absl::IsInvalidArgument(run_simmer(options, nf::builtin_nfs(), kQuiet).status()));
+TEST_F(Simmer, refuses_what_it_cannot_do) {
+  EXPECT_THAT(refused(part_, "device", "none"), HasSubstr("allowed: auto, cuda, opencl"));
+  EXPECT_THAT(refused(part_, "groups", "everything"),
+              HasSubstr("allowed: alone, sizes, qt, dynamic, sharing, own, long"));
+  EXPECT_THAT(refused(part_, "sizes", "1518"), HasSubstr("64 to 1472"));
+  EXPECT_THAT(refused(part_, "qt", "0.5"), HasSubstr("1 to 1024"));
 }
 
 }  // namespace

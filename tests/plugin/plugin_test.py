@@ -59,10 +59,9 @@ class Plugins(unittest.TestCase):
                      for found in re.findall(r"kPluginInterface = (\d+)", header.read_text())}
         return number
 
-    def test_the_manual_page_completions_and_figures_come_with_the_program(self):
+    def test_the_manual_page_and_completions_come_with_the_program(self):
         for name in ("share/man/man1/catena.1", "share/bash-completion/completions/catena",
-                     "share/zsh/site-functions/_catena", "share/fish/vendor_completions.d/catena.fish",
-                     "bin/catena-plot"):
+                     "share/zsh/site-functions/_catena", "share/fish/vendor_completions.d/catena.fish"):
             self.assertGreater((self.prefix / name).stat().st_size, 0, name)
 
     def test_nothing_installed_needs_the_source_tree(self):

@@ -1,21 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the figures of a benchmark with Matplotlib, as SVG and PNG beside its results.json.
+"""Draws charts, which are data as page.py makes it, with Matplotlib (apt-get install python3-matplotlib)."""
 
-    tools/plot FOLDER...
+import matplotlib
 
-FOLDER holds the results.json that catena-bench wrote; its README.md shows the figures.
-Installed, it is called catena-plot. Needs python3-matplotlib.
-"""
-
-import json
-import pathlib
-import sys
-
-try:
-    import matplotlib
-except ImportError:
-    sys.exit("plot: Matplotlib is missing: apt-get install python3-matplotlib")
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "catena"  # the same figures, the same bytes
 import matplotlib.pyplot as plt  # noqa: E402
@@ -69,6 +56,7 @@ DRAW = {"bars": bars, "lines": lines, "times": times}
 
 
 def draw(chart, stem):
+    """Writes STEM.svg and STEM.png."""
     height = max(2.0, 0.28 * len(chart["rows"]) + 1.2) if chart["kind"] == "times" else 4.0
     figure, axes = plt.subplots(figsize=(8, height))
     DRAW[chart["kind"]](axes, chart)
@@ -83,23 +71,3 @@ def draw(chart, stem):
     svg.write_text("".join(line.rstrip() + "\n" for line in svg.read_text(encoding="utf-8").splitlines()), encoding="utf-8")
     figure.savefig(stem.with_suffix(".png"), bbox_inches="tight", dpi=PNG_DPI)
     plt.close(figure)
-
-
-def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__.strip())
-    for name in sys.argv[1:]:
-        folder = pathlib.Path(name)
-        try:
-            figures = json.loads((folder / "results.json").read_text())["figures"]
-        except OSError as error:
-            sys.exit(f"plot: {error}")
-        except (ValueError, KeyError):
-            sys.exit(f"plot: {folder}/results.json has no figures; write it anew with catena-bench")
-        for stem, chart in sorted(figures.items()):
-            draw(chart, folder / stem)
-            print(f"{folder / stem}.svg and .png")
-
-
-if __name__ == "__main__":
-    main()
