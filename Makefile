@@ -62,7 +62,7 @@ install: build  ## install program, headers, C library and CMake package to PREF
 	@cmake --build build -j$(JOBS) --target src/cli/all src/nf/all src/nca/all
 	@cmake --install build --prefix $(PREFIX)
 
-bench:  ## build and run the benchmarks; results go to bench/results/
+bench:  ## build and run the benchmarks; results go to out/bench/
 	@tools/install-deps --bench --cuda-compiler
 	@$(CONFIGURE) bench >/dev/null
 	@cmake --build build-bench -j$(JOBS)
