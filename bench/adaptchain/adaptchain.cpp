@@ -33,7 +33,7 @@ constexpr std::uint32_t kTrials = 3;
 constexpr const char* kTimelineChain = "C4";
 constexpr const char* kTimelineMode = kAdaptive;
 
-double in_us(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
+double in_us(std::uint64_t ns) { return static_cast<double>(ns) / kNsPerUs; }
 
 Json repeat_of(RunResult const& run) {
   Json stages = Json::array();

@@ -13,10 +13,7 @@ namespace catena::bench {
 namespace {
 
 constexpr const char* kFirewallRules = "rules: fw.rules, default: allow";
-constexpr const char* kEncrypt = "direction: encrypt, sa: %SA%, mtu: 2034";
 constexpr const char* kDecrypt = "direction: decrypt, sa: %SA%";
-constexpr const char* kRules = "rules: ids.rules";
-constexpr const char* kRoutes = "routes: routes.txt";
 constexpr const char* kNatConfig = "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.4]";
 constexpr const char* kLbConfig =
     "services: [{address: 172.16.0.10, port: 80, protocol: tcp, backends: [{name: a, address: 172.31.0.1}, "
@@ -42,32 +39,23 @@ std::string PaperChain::title() const {
 
 std::vector<PaperChain> const& paper_chains() {
   static const std::vector<PaperChain> kChains{
-      {"C1",
-       {{"fw", "firewall", kFirewallRules, false}, {"vpn", "ipsec", kEncrypt, true}, {"ids", "nids", kRules, true}}},
-      {"C2", {{"ids", "nids", kRules, true}, {"nat", "nat", kNatConfig, false}, {"vpn", "ipsec", kEncrypt, true}}},
-      {"C3", {{"vpn", "ipsec", kEncrypt, true}, {"lb", "lb", kLbConfig, false}, {"ids", "nids", kRules, true}}},
-      {"C4",
-       {{"fw", "firewall", kFirewallRules, true},
-        {"vpn", "ipsec", kEncrypt, true},
-        {"ids", "nids", kRules, true},
-        {"rt", "router", kRoutes, false}}},
+      {"C1", {{"fw", "firewall", kFirewallRules, false}, kGpuVpn, kGpuIds}},
+      {"C2", {kGpuIds, {"nat", "nat", kNatConfig, false}, kGpuVpn}},
+      {"C3", {kGpuVpn, {"lb", "lb", kLbConfig, false}, kGpuIds}},
+      {"C4", {{"fw", "firewall", kFirewallRules, true}, kGpuVpn, kGpuIds, {"rt", "router", kRoutesConfig, false}}},
       {"C5",
        {{"fw", "firewall", kFirewallRules, true},
         {"flows", "monitor", kMonitorConfig, false},
         {"nat", "nat", kNatConfig, true},
-        {"vpn", "ipsec", kEncrypt, true},
-        {"ids", "nids", kRules, true}}},
-      {"C1-decrypt",
-       {{"fw", "firewall", kFirewallRules, false}, {"vpn", "ipsec", kDecrypt, true}, {"ids", "nids", kRules, true}},
-       true},
-      {"C3-decrypt",
-       {{"vpn", "ipsec", kDecrypt, true}, {"lb", "lb", kLbConfig, false}, {"ids", "nids", kRules, true}},
-       true},
+        kGpuVpn,
+        kGpuIds}},
+      {"C1-decrypt", {{"fw", "firewall", kFirewallRules, false}, {"vpn", "ipsec", kDecrypt, true}, kGpuIds}, true},
+      {"C3-decrypt", {{"vpn", "ipsec", kDecrypt, true}, {"lb", "lb", kLbConfig, false}, kGpuIds}, true},
       {"C4-decrypt",
        {{"fw", "firewall", kFirewallRules, true},
         {"vpn", "ipsec", kDecrypt, true},
-        {"ids", "nids", kRules, true},
-        {"rt", "router", kRoutes, false}},
+        kGpuIds,
+        {"rt", "router", kRoutesConfig, false}},
        true},
   };
   return kChains;
@@ -75,58 +63,51 @@ std::vector<PaperChain> const& paper_chains() {
 
 std::vector<PaperChain> const& figure_chains() {
   static const PaperNf kFirewall{"fw", "firewall", kFirewallRules, true};
-  static const PaperNf kIpsec{"vpn", "ipsec", kEncrypt, true};
-  static const PaperNf kNids{"ids", "nids", kRules, true};
-  static const PaperNf kBefore{"before", "nids", kRules, true};
-  static const PaperNf kBehind{"behind", "nids", kRules, true};
+  static const PaperNf kBefore{"before", "nids", kRulesConfig, true};
+  static const PaperNf kBehind{"behind", "nids", kRulesConfig, true};
   static const std::vector<PaperChain> kChains{{"F", {kFirewall}},
-                                               {"F-I", {kFirewall, kIpsec}},
-                                               {"F-I-N", {kFirewall, kIpsec, kNids}},
-                                               {"IPsec", {kIpsec}},
-                                               {"IPsec-resident", {kBefore, kIpsec, kBehind}},
-                                               {"NIDS", {kNids}},
-                                               {"NIDS-resident", {kBefore, kNids, kBehind}}};
+                                               {"F-I", {kFirewall, kGpuVpn}},
+                                               {"F-I-N", {kFirewall, kGpuVpn, kGpuIds}},
+                                               {"IPsec", {kGpuVpn}},
+                                               {"IPsec-resident", {kBefore, kGpuVpn, kBehind}},
+                                               {"NIDS", {kGpuIds}},
+                                               {"NIDS-resident", {kBefore, kGpuIds, kBehind}}};
   return kChains;
 }
 
 std::vector<PaperChain> const& gnet_chains() {
   static const PaperNf kFirewall{"fw", "firewall", kFirewallRules, true};
-  static const PaperNf kIpsec{"vpn", "ipsec", kDecrypt, true};
-  static const PaperNf kNids{"ids", "nids", kRules, true};
-  static const PaperNf kRouter{"rt", "router", kRoutes, true};
-  static const std::vector<PaperChain> kChains{{"S_a", {kIpsec, kNids}, true},
-                                               {"S_b", {kFirewall, kIpsec, kNids}, true},
-                                               {"S_c", {kIpsec, kNids, kRouter}, true},
-                                               {"S_d", {kFirewall, kIpsec, kNids, kRouter}, true}};
+  static const PaperNf kDecryptingVpn{"vpn", "ipsec", kDecrypt, true};
+  static const std::vector<PaperChain> kChains{{"S_a", {kDecryptingVpn, kGpuIds}, true},
+                                               {"S_b", {kFirewall, kDecryptingVpn, kGpuIds}, true},
+                                               {"S_c", {kDecryptingVpn, kGpuIds, kGpuRouter}, true},
+                                               {"S_d", {kFirewall, kDecryptingVpn, kGpuIds, kGpuRouter}, true}};
   return kChains;
 }
 
 std::vector<PaperChain> const& sharing_chains() {
   static const PaperNf kFirewall{"fw", "firewall", "rules: fw-188.rules, default: allow", true};
-  static const PaperNf kIpsec{"vpn", "ipsec", kEncrypt, true};
-  static const PaperNf kNids{"ids", "nids", kRules, true};
-  static const PaperNf kRouter{"rt", "router", kRoutes, true};
-  static const std::vector<PaperChain> kChains{{"S_a", {kIpsec, kNids}},
-                                               {"S_b", {kFirewall, kIpsec, kNids}},
-                                               {"S_c", {kIpsec, kNids, kRouter}},
-                                               {"S_d", {kFirewall, kIpsec, kNids, kRouter}}};
+  static const std::vector<PaperChain> kChains{{"S_a", {kGpuVpn, kGpuIds}},
+                                               {"S_b", {kFirewall, kGpuVpn, kGpuIds}},
+                                               {"S_c", {kGpuVpn, kGpuIds, kGpuRouter}},
+                                               {"S_d", {kFirewall, kGpuVpn, kGpuIds, kGpuRouter}}};
   return kChains;
 }
 
 std::vector<PaperChain> const& growing_chains() {
   static const std::vector<PaperChain> kChains{
-      {"IPsec", {{"vpn", "ipsec", kEncrypt, true}}}, sharing_chains()[0], sharing_chains()[1], sharing_chains()[3]};
+      {"IPsec", {kGpuVpn}}, sharing_chains()[0], sharing_chains()[1], sharing_chains()[3]};
   return kChains;
 }
 
 std::vector<PaperChain> const& kernel_chains() {
   static const std::vector<PaperChain> kChains{{"firewall", {{"fw", "firewall", kFirewallRules, true}}},
-                                               {"ipsec-encrypt", {{"vpn", "ipsec", kEncrypt, true}}},
+                                               {"ipsec-encrypt", {kGpuVpn}},
                                                {"ipsec-decrypt", {{"vpn", "ipsec", kDecrypt, true}}, true},
-                                               {"nids", {{"ids", "nids", kRules, true}}},
+                                               {"nids", {kGpuIds}},
                                                {"nat", {{"nat", "nat", kNatConfig, true}}},
                                                {"lb", {{"lb", "lb", kLbConfig, true}}},
-                                               {"router", {{"rt", "router", kRoutes, true}}},
+                                               {"router", {kGpuRouter}},
                                                {"monitor", {{"flows", "monitor", kMonitorConfig, true}}},
                                                {"remark", {{"mark", "remark", kRemarkConfig, true}}}};
   return kChains;
@@ -152,7 +133,7 @@ PaperChain const& empty_chain(bool esp_input) {
 }
 
 PaperChain const& encrypting_chain() {
-  static const PaperChain kChain{"encrypt", {{"vpn", "ipsec", kEncrypt, false}}};
+  static const PaperChain kChain{"encrypt", {{"vpn", "ipsec", kEncryptConfig, false}}};
   return kChain;
 }
 

@@ -26,6 +26,13 @@ struct PaperNf {
   bool on_gpu;
 };
 
+inline constexpr const char* kEncryptConfig = "direction: encrypt, sa: %SA%, mtu: 2034";
+inline constexpr const char* kRulesConfig = "rules: ids.rules";
+inline constexpr const char* kRoutesConfig = "routes: routes.txt";
+inline constexpr PaperNf kGpuVpn{"vpn", "ipsec", kEncryptConfig, true};
+inline constexpr PaperNf kGpuIds{"ids", "nids", kRulesConfig, true};
+inline constexpr PaperNf kGpuRouter{"rt", "router", kRoutesConfig, true};
+
 struct PaperChain {
   const char* name;
   std::vector<PaperNf> nfs;

@@ -11,7 +11,6 @@
 namespace catena::bench {
 namespace {
 
-constexpr double kNsPerUs = 1000;
 constexpr std::int64_t kWarmUpParts = 4;  ///< one of so many parts of a run is warm-up
 
 /// What a trace has of one launch.

@@ -15,8 +15,6 @@
 namespace catena::bench {
 namespace {
 
-constexpr double kWarmUpShare = 0.25;
-
 /// A copy of the chain and the thread that runs it.
 struct Copy {
   std::unique_ptr<runtime::Session> chain;
@@ -94,23 +92,6 @@ void wait_for_first_packets(std::vector<Copy> const& copies) {
   }
 }
 
-Status check(runtime::Report const& report) {
-  if (report.cpu_instead_of_gpu) {
-    return absl::UnavailableError(concat("there is no device: ", report.device_note));
-  }
-  if (!report.accounted()) {
-    return absl::DataLossError(
-        concat(report.seen, " packets in, but ", report.sent, " out and ", report.dropped(), " dropped"));
-  }
-  for (runtime::NfReport const& nf : report.nfs) {
-    if (!nf.device_error.empty() || nf.kernel_faults > 0) {
-      return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device_error,
-                                        nf.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
-    }
-  }
-  return absl::OkStatus();
-}
-
 void add(runtime::Report const& report, RunResult& result) {
   result.received += report.received;
   result.sent += report.sent;
@@ -136,6 +117,23 @@ void add(runtime::Report const& report, RunResult& result) {
 }
 
 }  // namespace
+
+Status check_report(runtime::Report const& report) {
+  if (report.cpu_instead_of_gpu) {
+    return absl::UnavailableError(concat("there is no device: ", report.device_note));
+  }
+  if (!report.accounted()) {
+    return absl::DataLossError(
+        concat(report.seen, " packets in, but ", report.sent, " out and ", report.dropped(), " dropped"));
+  }
+  for (runtime::NfReport const& nf : report.nfs) {
+    if (!nf.device_error.empty() || nf.kernel_faults > 0) {
+      return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device_error,
+                                        nf.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
+    }
+  }
+  return absl::OkStatus();
+}
 
 RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   using Clock = std::chrono::steady_clock;
@@ -170,7 +168,7 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   result.packets_per_s = static_cast<double>(after - before) / result.seconds;
   for (Copy const& copy : copies) {
     const runtime::Report report = copy.chain->report();
-    result.status.Update(check(report));
+    result.status.Update(check_report(report));
     result.abandoned = result.abandoned || copy.chain->abandoned_device();
     add(report, result);
     result.latency.merge(report.latency);

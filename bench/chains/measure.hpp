@@ -75,6 +75,13 @@ struct RunResult {
   bool abandoned = false;                  ///< a device never answered: the process must not tear it down
 };
 
+/// Of a run's length.
+inline constexpr double kWarmUpShare = 0.25;
+
+/// Unavailable if there was no device for NFs placed on one; DataLoss if packets are not accounted for, a kernel read
+/// or wrote out of bounds, or the device failed.
+Status check_report(runtime::Report const& report);
+
 /// Errors, in `status`: as the chain's; Unavailable if there is no device for NFs placed on one; DataLoss if packets
 /// are not accounted for, a kernel read or wrote out of bounds, or the device failed under way.
 RunResult run_for(RunSpec const& spec, Workplace const& workplace);

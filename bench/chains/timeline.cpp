@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/chains/timeline.hpp"
 
+#include "bench/common/spread.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -13,8 +15,6 @@
 
 namespace catena::bench {
 namespace {
-
-constexpr double kNsPerUs = 1000;
 
 /// Adds what lies in the picture.
 class RowFiller {

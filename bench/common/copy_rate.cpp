@@ -8,7 +8,7 @@ namespace catena::bench {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{32} << 20;
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kCopyLimit{60};
 
 struct Lane {
   std::unique_ptr<device::Buffer> buffer;
@@ -49,7 +49,7 @@ Result<double> copy_bytes_per_s(device::Device& device, double seconds) {
     CATENA_RETURN_IF_ERROR(out.stream->copy_to_host(out.pinned->bytes().first(kBytes), *out.buffer, 0));
     for (Lane const* lane : {&in, &out}) {
       CATENA_ASSIGN_OR_RETURN(const auto done, lane->stream->record());
-      CATENA_RETURN_IF_ERROR(done->wait(kLimit, "the copies that show the speed of the bus"));
+      CATENA_RETURN_IF_ERROR(done->wait(kCopyLimit, "the copies that show the speed of the bus"));
     }
     return absl::OkStatus();
   };
@@ -71,7 +71,7 @@ Result<double> copy_in_bytes_per_s(device::Device& device, std::size_t bytes, bo
   const auto copy = [&]() -> Status {
     CATENA_RETURN_IF_ERROR(stream->copy_to_device(*buffer, 0, source));
     CATENA_ASSIGN_OR_RETURN(const auto done, stream->record());
-    return done->wait(kLimit, "a copy to the device");
+    return done->wait(kCopyLimit, "a copy to the device");
   };
   CATENA_RETURN_IF_ERROR(copy());
   return rate_of(copy, bytes, seconds);

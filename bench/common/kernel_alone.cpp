@@ -10,7 +10,7 @@
 namespace catena::bench {
 namespace {
 
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kKernelLimit{60};
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Status KernelAlone::start(device::Device& device) {
   launch_->begin();
   launch_->add(packets, slots_, aux_);
   CATENA_RETURN_IF_ERROR(launch_->submit());
-  CATENA_RETURN_IF_ERROR(launch_->wait(kLimit, instance_.name()));
+  CATENA_RETURN_IF_ERROR(launch_->wait(kKernelLimit, instance_.name()));
   return launch_->faults().count == 0
              ? absl::OkStatus()
              : absl::DataLossError(concat(instance_.name(), ": its kernel read or wrote out of bounds"));
@@ -49,7 +49,7 @@ Status KernelAlone::run(std::uint32_t launches) {
   for (std::uint32_t i = 0; i < launches; ++i) {
     CATENA_RETURN_IF_ERROR(launch_->enqueue_kernel());
   }
-  return launch_->wait(kLimit, instance_.name());
+  return launch_->wait(kKernelLimit, instance_.name());
 }
 
 }  // namespace catena::bench

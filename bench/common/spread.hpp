@@ -6,6 +6,8 @@
 
 namespace catena::bench {
 
+inline constexpr double kNsPerUs = 1000;
+
 /// Median, smallest and largest of the repeats of a measurement.
 struct Spread {
   double median = 0;

@@ -53,7 +53,7 @@ struct SharingCell {
 };
 
 double percentile_us(Histogram const& latency, double percent) {
-  return static_cast<double>(latency.percentile(percent)) / 1000;
+  return static_cast<double>(latency.percentile(percent)) / kNsPerUs;
 }
 
 std::string path_of(share::Mode mode, const char* value) { return concat("/", to_string(mode), "/", value); }

@@ -23,8 +23,8 @@
 namespace catena::bench {
 namespace {
 
-constexpr const char* kKernels = "kernels";
-constexpr const char* kChains = "chains";
+constexpr const char* kAloneGroup = "kernels";
+constexpr const char* kChainGroup = "chains";
 constexpr std::uint32_t kLongestInside = 1518;  // what arrives grows by a tunnel before it is decrypted
 constexpr std::uint32_t kMaxLaunchPackets = 1U << 20;
 constexpr std::uint32_t kCheckedSampleEvery = 1024;
@@ -35,7 +35,7 @@ constexpr double kNsOfSecond = 1e9;
 
 /// A kernel by itself, or one of S_a to S_d as fast as it can.
 struct CheckedCell {
-  const char* group = kKernels;
+  const char* group = kAloneGroup;
   PaperChain const* chain = nullptr;
   std::uint32_t wire_bytes = 64;  ///< of a frame with FCS; where ESP is decrypted, of what is inside
   std::uint32_t packets = 0;      ///< of a launch; 0 for a chain, which decides itself
@@ -119,8 +119,8 @@ std::vector<CheckedCell> IsoPtrBench::list_cells() const {
       }
     }
   };
-  add(kKernels, kernel_chains(), request_.counts("packets"));
-  add(kChains, gnet_chains(), {0});
+  add(kAloneGroup, kernel_chains(), request_.counts("packets"));
+  add(kChainGroup, gnet_chains(), {0});
   return cells;
 }
 
@@ -283,7 +283,7 @@ Status IsoPtrBench::run() {
   Work work;
   work.measure = [&](std::size_t number, Json& json) {
     CheckedCell const& cell = cells[number];
-    return std::string_view(cell.group) == kKernels ? measure_kernel(cell, json) : measure_chain(cell, json);
+    return std::string_view(cell.group) == kAloneGroup ? measure_kernel(cell, json) : measure_chain(cell, json);
   };
   work.summary = overhead_words;
   return results_.measure(keys, work);
@@ -317,7 +317,7 @@ Part isoptr_part() {
       .help = "What the checks of pointers in kernels cost: kernels by themselves and chains of G-NET",
       .seconds = 0.4,
       .quick_seconds = 0.2,
-      .settings = {groups_setting({kKernels, kChains}),
+      .settings = {groups_setting({kAloneGroup, kChainGroup}),
                    device_setting(),
                    chains_setting(checked_names()),
                    sizes_setting("64,512,1518", nullptr, kLongestInside),

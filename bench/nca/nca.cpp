@@ -21,10 +21,10 @@
 namespace catena::bench {
 namespace {
 
-constexpr const char* kDraft = "draft";
-constexpr const char* kStreams = "streams";
-constexpr const char* kQueues = "queues";
-constexpr const char* kKernel = "kernel";
+constexpr const char* kDraftGroup = "draft";
+constexpr const char* kStreamGroup = "streams";
+constexpr const char* kQueueGroup = "queues";
+constexpr const char* kKernelGroup = "kernel";
 constexpr std::array<std::uint32_t, 3> kStrings{1000, 2500, 5000};
 constexpr std::array<std::uint32_t, 4> kPacketBytes{0, 64, 583, 1450};  // 0: sizes vary
 constexpr std::array<std::uint32_t, 3> kStreamCounts{1, 2, 4};
@@ -94,7 +94,7 @@ void NcaCells::draft() {
     for (const std::uint32_t bytes : kPacketBytes) {
       for (const std::uint32_t percent : kMatchingPercent) {
         if (!request_.quick() || (strings <= max_strings_ && bytes <= kPacketBytes[1])) {
-          add(kDraft, strings, bytes, percent);
+          add(kDraftGroup, strings, bytes, percent);
         }
       }
     }
@@ -106,7 +106,7 @@ void NcaCells::streams() {
     for (const std::uint32_t percent : kMatchingPercent) {
       if (!request_.quick() || streams == 1) {
         // as many threads in all as the other groups have
-        NcaCell& cell = add(kStreams, max_strings_, 0, percent);
+        NcaCell& cell = add(kStreamGroup, max_strings_, 0, percent);
         cell.threads = std::max(1U, usual_.streams * usual_.threads / streams);
         cell.streams = streams;
       }
@@ -117,7 +117,7 @@ void NcaCells::streams() {
 void NcaCells::queues() {
   for (std::uint32_t queues = 1; queues <= kMaxQueues; ++queues) {
     // the threads of all streams for the one
-    NcaCell& cell = add(kQueues, max_strings_, 0, kMatchingPercent.back());
+    NcaCell& cell = add(kQueueGroup, max_strings_, 0, kMatchingPercent.back());
     cell.threads = usual_.streams * usual_.threads;
     cell.streams = 1;
     cell.queues = queues;
@@ -125,18 +125,18 @@ void NcaCells::queues() {
 }
 
 std::vector<NcaCell> NcaCells::list(bool has_kernels) {
-  if (request_.wants("groups", kDraft)) {
+  if (request_.wants("groups", kDraftGroup)) {
     draft();
   }
-  if (request_.wants("groups", kStreams)) {
+  if (request_.wants("groups", kStreamGroup)) {
     streams();
   }
-  if (request_.wants("groups", kQueues)) {
+  if (request_.wants("groups", kQueueGroup)) {
     queues();
   }
   for (const std::uint32_t percent : kMatchingPercent) {
-    if (request_.wants("groups", kKernel) && has_kernels) {
-      add(kKernel, max_strings_, 0, percent);
+    if (request_.wants("groups", kKernelGroup) && has_kernels) {
+      add(kKernelGroup, max_strings_, 0, percent);
     }
   }
   return std::move(cells_);
@@ -224,7 +224,7 @@ Status NcaBench::measure_once(NcaCell const& cell, NcaLoad const& load, Json& js
       json["timeline"] = to_json(rows, nca_timeline_kinds(), length_us);
     }
   }
-  if (cell.group == kKernel) {
+  if (cell.group == kKernelGroup) {
     CATENA_ASSIGN_OR_RETURN(const double plain, plain_kernel_bytes_per_s(*function_, load));
     repeat["kernel_gbps"] = plain * kGbpsPerByte;
   }
@@ -242,7 +242,7 @@ Status NcaBench::measure_batch(NcaLoad load, Json& json) {
   const auto median_us = [&speed](std::int64_t nca_times::*from, std::int64_t nca_times::*to) {
     std::vector<double> us;
     for (nca_times const& buffer : speed.times) {
-      us.push_back(static_cast<double>(buffer.*to - buffer.*from) / 1000);
+      us.push_back(static_cast<double>(buffer.*to - buffer.*from) / kNsPerUs);
     }
     return spread_of(std::move(us)).median;
   };
@@ -263,12 +263,12 @@ Status NcaBench::measure(NcaCell const& cell, Json& json) {
   load.threads = cell.threads;
   load.queues = cell.queues;
   load.seconds = request_.seconds();
-  load.times = cell.group == kQueues;
+  load.times = cell.group == kQueueGroup;
   for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
     CATENA_RETURN_IF_ERROR(measure_once(cell, load, json));
   }
   // "cpu" copies nothing
-  return cell.group == kDraft && has_kernels() ? measure_batch(load, json) : absl::OkStatus();
+  return cell.group == kDraftGroup && has_kernels() ? measure_batch(load, json) : absl::OkStatus();
 }
 
 std::string nca_words(Json const& cell) {
@@ -285,7 +285,7 @@ std::string nca_words(Json const& cell) {
 }
 
 Status NcaBench::run() {
-  if (!has_kernels() && request_.wants("groups", kKernel)) {
+  if (!has_kernels() && request_.wants("groups", kKernelGroup)) {
     results_.add_note("The group kernel is left out: the device cpu has no kernels.");
   }
   const std::vector<NcaCell> cells = NcaCells(request_, nca_device_name(context_.get())).list(has_kernels());
@@ -351,7 +351,7 @@ Part nca_part() {
       .help = "The C library, as the NFV Compute Acceleration draft measures it",
       .seconds = 1,
       .quick_seconds = 0.05,
-      .settings = {groups_setting({kDraft, kStreams, kQueues, kKernel}),
+      .settings = {groups_setting({kDraftGroup, kStreamGroup, kQueueGroup, kKernelGroup}),
                    device_setting({"cpu"}),
                    count_setting("streams", "Streams of the application; 0: 4 with CUDA, else 1", "0", 0, 64),
                    count_setting("threads", "Threads that add packets, a stream; 0: 2 with CUDA, else 1", "0", 0, 64),

@@ -25,7 +25,7 @@ constexpr std::size_t kTextBytes = 4096;
 constexpr std::size_t kPacketsPerCall = 256;
 constexpr std::uint64_t kLeastBuffers = 3;
 constexpr std::uint64_t kSpareBuffers = 2;  // of a stream, beside those in its queues
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kStreamLimit{60};
 constexpr std::chrono::microseconds kSleep{50};
 constexpr int kPollMs = 10;
 constexpr double kWarmUp = 0.25;
@@ -252,7 +252,7 @@ void StreamRun::stop_reading() {
 
 Status StreamRun::finish(NcaSpeed& speed) {
   stop_adding();
-  if (nca_flush(stream_, std::chrono::nanoseconds(kLimit).count()) != NCA_OK) {
+  if (nca_flush(stream_, std::chrono::nanoseconds(kStreamLimit).count()) != NCA_OK) {
     return absl::InternalError(text_of(*stream_));
   }
   stop_reading();
@@ -284,7 +284,7 @@ void StreamRun::take_times(NcaSpeed& speed) {
 }
 
 Result<bool> poll_until_done(kernel::PackedLaunch& launch) {
-  const Clock::time_point limit = Clock::now() + kLimit;
+  const Clock::time_point limit = Clock::now() + kStreamLimit;
   while (true) {
     CATENA_ASSIGN_OR_RETURN(const bool done, launch.poll());
     if (done) {
@@ -356,7 +356,7 @@ Result<NcaSpeed> run_nca(nca_context& context, nca_function& function, NcaLoad c
     return stream->has_failed() || stream->measured_buffers() >= least;
   };
   while (Clock::now() < after(load.seconds) || !std::all_of(streams.begin(), streams.end(), is_over)) {
-    if (Clock::now() > start + kLimit + std::chrono::duration<double>(load.seconds)) {
+    if (Clock::now() > start + kStreamLimit + std::chrono::duration<double>(load.seconds)) {
       return absl::DeadlineExceededError(concat("a stream did not complete ", least, " buffers in time"));
     }
     if (std::any_of(streams.begin(), streams.end(), [](auto const& stream) { return stream->has_failed(); })) {

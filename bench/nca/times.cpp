@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/nca/times.hpp"
 
+#include "bench/common/spread.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -76,7 +78,7 @@ std::pair<std::vector<TimeRow>, double> nca_timeline(std::span<const nca_times> 
   std::vector<std::int64_t> ends;  // of each row
   double length = 0;
   for (nca_times const& times : shown) {
-    const auto at = [&](std::int64_t ns) { return static_cast<double>(ns - shown.front().begin_ns) / 1000.0; };
+    const auto at = [&](std::int64_t ns) { return static_cast<double>(ns - shown.front().begin_ns) / kNsPerUs; };
     std::size_t row = 0;
     while (row < ends.size() && ends[row] > times.begin_ns) {
       ++row;
