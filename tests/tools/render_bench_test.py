@@ -217,13 +217,28 @@ class AdaptChain(unittest.TestCase):
     def test_busy_stages_and_sources_are_beside_each_chain(self):
         cell = in_mode(COPY_STAGED, 64, [1e6])
         cell["repeats"][0]["stages"] = [{"name": "rx", "busy_s": 0.5}, {"name": "vpn", "busy_s": 1.94}]
-        source = in_mode("-", 64, [10e6], group="source", chain="rx-tx")
+        source = in_mode("-", 64, [10e6, 9e6, 12e6], group="source", chain="rx-tx")
         text = adaptchain_page(cell, source).markdown()
         self.assertIn("| 64 | copy, staged | 1 | 1.000 | 0.51 (0.51 .. 0.51) | 5 | vpn 97 % |", text)
-        self.assertIn("| replay | 64 | 1 | 10.000 | 5.12 (5.12 .. 5.12) |", text)
+        self.assertIn("| replay | 64 | 1 | 10.000 | 5.12 (4.61 .. 6.14) |", text)
+
+    def test_where_c3s_workers_spend_their_time_is_of_the_last_repeat(self):
+        cells = []
+        for mode, rx in ((COPY_STAGED, 3), (ADAPTIVE, 1)):
+            cell = in_mode(mode, 64, [1e6, 1e6], chain="C3")
+            for repeat, factor in zip(cell["repeats"], (7, 1)):
+                repeat.update(received=1000, stages=[{"name": "rx", "busy_s": factor * rx}, {"name": "lb", "busy_s": 1},
+                                                     {"name": "tx", "busy_s": 0}])
+            cells.append(cell)
+        chains = {"C3": {"title": "lb(C)", "decrypts": False, "nfs": [{"name": "lb", "type": "lb", "on_gpu": False}]}}
+        page = adaptchain.page(results("adaptchain", cells, {"copy_gb_per_s": 45}, chains=chains))
+        self.assertIn("| 64 | copy, staged | 75.0 % | 25.0 % | 0.0 % | 4000000.0 |", page.markdown())
+        self.assertIn("| 64 | adaptive | 50.0 % | 50.0 % | 0.0 % | 2000000.0 |", page.markdown())
+        self.assertEqual(page.figures["c3-stages"]["labels"], ["64 B", "64 A"])
+        self.assertEqual([bar[0] for bar in page.figures["c3-stages"]["series"][0]["bars"]], [3e6, 1e6])
 
     def test_each_run_says_how_fast_it_was(self):
-        anchor = in_mode(ADAPTIVE, 64, [30e6], group="anchor", chain="C4")
+        anchor = in_mode(ADAPTIVE, 64, [30e6, 29e6, 40e6], group="anchor", chain="C4")
         self.assertIn("| 1 | a machine | a device | 45.0 | 64 B: 30.0 Mpps, 15.4 Gbps | `as typed` |",
                       adaptchain_page(anchor).markdown())
 
@@ -289,6 +304,8 @@ class Gnet(unittest.TestCase):
         self.assertIn("| ids | 512 | 100 | 426 | 100.0 | 1.0 |", page.markdown())
         self.assertNotIn("| 200.0 | 0.5 |", page.markdown())
         self.assertEqual(page.figures["kernel-units"]["series"], [{"name": "ids", "points": [[8, 81.92]]}])
+        self.assertEqual(page.figures["batch-time"]["series"], [{"name": "ids, 8 units", "points": [[4096, 81.92]]}])
+        self.assertEqual(page.figures["batch-throughput"]["series"], [{"name": "ids, 8 units", "points": [[4096, 50]]}])
 
 
 # ---- isoptr
@@ -318,7 +335,7 @@ class IsoPtr(unittest.TestCase):
         self.assertEqual(isoptr.limit_of(made, checked_cell("chains", "S_a", [], busy=busy)), "kernels, busy 90 %")
 
     def test_sets_the_largest_overhead_beside_the_bar(self):
-        page = isoptr.page(isoptr_results(checked_cell("kernels", "nids", [(102, 100), (102, 100)], packets=4096),
+        page = isoptr.page(isoptr_results(checked_cell("kernels", "nids", [(102, 100), (51, 50), (204, 200)], packets=4096),
                                           checked_cell("kernels", "router", [(100.5, 100)], packets=4096),
                                           checked_cell("chains", "S_b", [(100, 100), (100.9, 100), (104, 100)]),
                                           checked_cell("chains", "S_c", [], error="the device fell out")))
@@ -327,6 +344,8 @@ class IsoPtr(unittest.TestCase):
         self.assertIn("| chains | 2.8 .. 4.5 % | +0.90 % (+0.00 .. +4.00) | S_b, 64 B | in the median | in the median |", text)
         self.assertIn("**1 measurements failed:**\n\n- chains S_c 64 B: the device fell out", text)
         self.assertIn("- S_b: firewall(G) ipsec(G) nids(G)", text)
+        self.assertIn("| nids | 64 | 4096 | 102.000 | 100.000 | +2.00 % (+2.00 .. +2.00) | kernel, 60.0 us a launch |", text)
+        self.assertIn("| S_b | 64 | 9.911 | 10.000 | +0.90 %", text)
         self.assertEqual(set(page.figures), {"kernels-4096", "chains"})
         self.assertEqual(page.figures["kernels-4096"]["labels"], ["nids", "router"])
 
@@ -345,9 +364,17 @@ class Nca(unittest.TestCase):
         return nca.page(results("nca", list(cells), {"copies_gbps": {"pinned": pinned, "pageable": 100}},
                                 settings={"packets": "16384"}))
 
+    @staticmethod
+    def kernel_cell():
+        """The ratio is that of a repeat, and the median of the three."""
+        cell = buffer_cell("kernel", [100, 90, 120])
+        for repeat, kernel in zip(cell["repeats"], (200, 100, 600)):
+            repeat["kernel_gbps"] = kernel
+        return cell
+
     def test_sets_each_group_beside_its_bar(self):
         page = self.page(buffer_cell("streams", [300]), buffer_cell("streams", [350], streams=2),
-                         buffer_cell("queues", [100, 120, 110]), buffer_cell("kernel", [100]))
+                         buffer_cell("queues", [100, 120, 110]), self.kernel_cell())
         text = page.markdown()
         self.assertIn("| 1 streams of 8 adding threads, 35 % matching, against bare copies | 0.75x on an H200 | 0.75x |", text)
         self.assertNotIn("| 2 streams of 8", text, "there is no bar")
@@ -355,11 +382,12 @@ class Nca(unittest.TestCase):
         self.assertIn("| the library against its kernel by itself, 35 % matching | 0.8x on the OpenCL CPU device | 0.50x |", text)
         self.assertIn("| 3 | 110.00 (100.00 .. 120.00) | 50.0 % | 20.0 % | 25.0 % (25.0 .. 25.0) | 62.5 % (62.5 .. 62.5) | "
                       "20.00 (10.00 .. 30.00) |", text)
+        self.assertIn("| 5000 | 35 % | 100.00 (90.00 .. 120.00) | 200.00 (100.00 .. 600.00) | 0.50x | 20.00 (10.00 .. 30.00) |", text)
         self.assertEqual(set(page.figures), {"queues-gbps", "queues-hidden"})
 
     def test_the_drafts_figures_are_below_ours(self):
-        text = self.page(buffer_cell("draft", [400], batch_us={"copy_in": 12.4, "kernel": 30, "copy_back": 4})).markdown()
-        self.assertIn("| 5000 | variable | 35 % | 400.00 (400.00 .. 400.00) | 100.00 | 6104 | 20.00 (10.00 .. 30.00) | 20.00x | 12 | 30 "
+        text = self.page(buffer_cell("draft", [400, 300, 440], batch_us={"copy_in": 12.4, "kernel": 30, "copy_back": 4})).markdown()
+        self.assertIn("| 5000 | variable | 35 % | 400.00 (300.00 .. 440.00) | 100.00 | 6104 | 20.00 (10.00 .. 30.00) | 20.00x | 12 | 30 "
                       "| 4 |", text)
         self.assertIn("| 5000, the draft | variable | 35 % | 33.02 |  | 464 |  |  | 923 | 4380 | 168 |", text)
 
@@ -409,6 +437,11 @@ class Simmer(unittest.TestCase):
         self.assertIn("vpn 0.1 (50.0 %)", text)
         self.assertIn("any cell and qt | 0 for qt 2 to 2.8 | 0 |  | yes |", text)
         self.assertEqual(page.figures["qt-heterogeneous"]["labels"], ["2.8"])
+
+    def test_a_sweep_is_beside_vanilla_at_its_best(self):
+        text = self.page(overload_cell([(4e6,)], [(3e6,)], qt=2), overload_cell([(2e6,)], [(5e6,)], qt=4)).markdown()
+        self.assertIn("| 2 | 4.00 (4.00 .. 4.00) |  | 3.00 (3.00 .. 3.00) | 0 | -25.0 % (-25.0 .. -25.0) | -25.0 % | rt 50 % |", text)
+        self.assertIn("| 4 | 2.00 (2.00 .. 2.00) |  | 5.00 (5.00 .. 5.00) | 0 | +150.0 % (+150.0 .. +150.0) | +25.0 % | rt 50 % |", text)
 
     def test_what_failed_is_named(self):
         cells = [overload_cell([], [], group="sharing", shared_as="partitioned", wire_bytes=128, error="no parts"),
