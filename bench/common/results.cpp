@@ -96,7 +96,7 @@ std::vector<double> values_of(Json const& cell, std::string const& path) {
   std::vector<double> values;
   for (Json const& repeat : cell.at("repeats")) {
     if (repeat.contains(pointer)) {
-      values.push_back(repeat.at(pointer));
+      values.push_back(repeat.at(pointer).get<double>());
     }
   }
   return values;
@@ -201,7 +201,7 @@ Status Results::measure(std::vector<Json> const& keys, Work const& work) {
       cell["error"] = std::string(status.message());
       words += concat(": FAILED: ", std::string(status.message()));
     }
-    if (cell.contains("/samples/first_difference"_json_pointer)) {
+    if (cell.contains(Json::json_pointer("/samples/first_difference"))) {
       words += concat("; DIFFERENT OUTPUT: ", cell["samples"]["first_difference"].get<std::string>());
     }
     cells_[first + i] = std::move(cell);

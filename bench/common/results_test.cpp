@@ -304,7 +304,7 @@ TEST_F(ResultsTest, a_table_is_kept_as_a_whole_or_not_at_all) {
   EXPECT_EQ(lines_[0], "kept 2 of 4 measurements of earlier runs");
   std::vector<int> runs;
   for (Json const& cell : file().at("cells")) {
-    runs.push_back(cell.at("run"));
+    runs.push_back(cell.at("run").get<int>());
   }
   EXPECT_THAT(runs, ElementsAre(1, 1, 0, 0)) << "one cell of C1's lacked a repeat";
 }

@@ -287,12 +287,12 @@ Status GnetBench::measure_list(std::vector<SharingCell> const& cells) {
   work.measure = [&](std::size_t number, Json& json) { return measure(cells[number], json); };
   work.summary = [](Json const& cell) {
     std::string words;
-    for (auto const& [mode, values] : cell.at("repeats").at(0).items()) {
-      const auto median = [&](const char* value) {
-        return spread_of(values_of(cell, concat("/", mode, "/", value))).median;
-      };
-      words += fmt::format("{}{} {:.2f} Mpps, p50 {:.0f} us, p95 {:.0f} us", words.empty() ? "" : "; ", mode,
-                           median("packets_per_s") / 1e6, median("p50_us"), median("p95_us"));
+    for (auto const& item : cell.at("repeats").at(0).items()) {
+      const std::string path = concat("/", item.key(), "/");
+      words += fmt::format("{}{} {:.2f} Mpps, p50 {:.0f} us, p95 {:.0f} us", words.empty() ? "" : "; ", item.key(),
+                           spread_of(values_of(cell, path + "packets_per_s")).median / 1e6,
+                           spread_of(values_of(cell, path + "p50_us")).median,
+                           spread_of(values_of(cell, path + "p95_us")).median);
     }
     return words;
   };

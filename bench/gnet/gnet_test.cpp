@@ -46,7 +46,7 @@ TEST_F(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
   for (Json const& cell : results->find_all({{"group", "growing"}})) {
     std::vector<double> times;
     for (Json const& point : cell.at("latency_cdf").at("scheduled")) {
-      times.push_back(point.at(0));
+      times.push_back(point.at(0).get<double>());
     }
     EXPECT_TRUE(std::ranges::is_sorted(times));
   }
