@@ -18,7 +18,7 @@ CTEST = ctest --output-on-failure --test-output-size-passed 1048576 -j$(TEST_JOB
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak
 
-.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain test-all soak install bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
+.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain test-all soak install deb deb-test oci oci-test bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -59,8 +59,24 @@ soak: configure-tests  ## random device faults and long runs for SOAK_SECONDS (6
 	@CATENA_SOAK_SECONDS=$(SOAK_SECONDS) $(CTEST) build -L soak --timeout $$(($(SOAK_SECONDS) * 2 + 600))
 
 install: build  ## install program, headers, C library and CMake package to PREFIX (/usr/local)
-	@cmake --build build -j$(JOBS) --target src/cli/all src/nf/all src/nca/all
+	@cmake --build build -j$(JOBS) --target installed
 	@cmake --install build --prefix $(PREFIX)
+	@test -n "$$DESTDIR" || tools/library-hint $(PREFIX)
+
+deb:  ## pack program, C library and headers for Debian 12 into out/packages
+	@tools/install-deps --package
+	@$(CONFIGURE) package >/dev/null
+	@cmake --build build-deb -j$(JOBS) --target installed
+	@tools/make-deb
+
+deb-test: deb  ## install the packages in a clean Debian 12, and try all that they have (root, network)
+	@python3 tests/package/deb_test.py -v
+
+oci: deb  ## make a container image of the package, out/catena_VERSION_oci.tar (root, network)
+	@tools/make-oci
+
+oci-test: oci  ## unpack the image, and try what is in it (root)
+	@python3 tests/package/oci_test.py -v
 
 bench:  ## build and run the benchmarks; results go to out/bench/
 	@tools/install-deps --bench --cuda-compiler
@@ -106,4 +122,4 @@ deps-cuda:  ## fetch CUDA's headers and NVRTC into .deps/cuda, GPU or not
 	@tools/install-deps --cuda-compiler
 
 clean:  ## remove build folders and out/; what was fetched stays
-	rm -rf build build-asan build-bench build-debug build-tidy build-tsan out
+	rm -rf build build-asan build-bench build-deb build-debug build-tidy build-tsan out

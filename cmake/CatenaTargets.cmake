@@ -90,6 +90,13 @@ endfunction()
 function(catena_install_layer name)
   set_target_properties(catena_${name} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS catena_${name} EXPORT Catena COMPONENT sdk)
+  add_dependencies(installed catena_${name})
+endfunction()
+
+# catena_install_program(TARGET FOLDER): the program goes to FOLDER of an installation.
+function(catena_install_program target folder)
+  install(TARGETS ${target} DESTINATION "${folder}")
+  add_dependencies(installed ${target})
 endfunction()
 
 # catena_add_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [CASES n]): one GoogleTest program, each of its suites known

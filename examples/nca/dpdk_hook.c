@@ -51,7 +51,7 @@ static void send_on(struct rte_mbuf *packet) {
 
 /* Sends packets without a match on, frees the others. A packet's tag is its mbuf, which waited here. */
 static void finish_buffers(nca_stream *stream) {
-  nca_results results = {sizeof results};
+  nca_results results = NCA_INIT(nca_results);
   while (nca_read_results(stream, &results) == NCA_OK) {
     const nca_function_results *found = results.function_count > 0 ? results.functions[0] : NULL;
     size_t next = 0;
@@ -115,8 +115,8 @@ int main(int argc, char **argv) {
   nca_context *context;
   nca_function *function;
   nca_stream *stream;
-  nca_match_config match = {sizeof match};
-  nca_stream_config config = {sizeof config};
+  nca_match_config match = NCA_INIT(nca_match_config);
+  nca_stream_config config = NCA_INIT(nca_stream_config);
   struct rte_mempool *pool;
   uint64_t silent_since;
   const int eal_arguments = rte_eal_init(argc, argv);

@@ -29,7 +29,7 @@ static void check(nca_status status, const nca_stream *stream) {
 
 /* Prints the matches of all buffers that are complete. */
 static void print_results(nca_stream *stream) {
-  nca_results results = {sizeof results};
+  nca_results results = NCA_INIT(nca_results);
   nca_status status;
   while ((status = nca_read_results(stream, &results)) == NCA_OK) {
     size_t i;
@@ -51,8 +51,8 @@ int main(int argc, char **argv) {
   nca_context *context;
   nca_function *function;
   nca_stream *stream;
-  nca_match_config match = {sizeof match};
-  nca_stream_config config = {sizeof config};
+  nca_match_config match = NCA_INIT(nca_match_config);
+  nca_stream_config config = NCA_INIT(nca_stream_config);
   pcap_t *capture;
   struct pcap_pkthdr *header;
   const u_char *bytes;

@@ -37,10 +37,10 @@
  * Where the host has no memory any call may return NCA_ERROR_MEMORY: what it was to do is not done, but for packets
  * that nca_add_packets() counts as accepted. No C++ exception leaves the library, and none may leave a callback.
  *
- * Every struct that may grow begins with its own size, which the caller sets: `nca_stream_config c = {sizeof c};`.
- * Members that are 0 or NULL have the default that is named with them. A struct of another version works as far as
- * both know it: NCA_ERROR_ARGUMENT where the caller sets a member that this version does not know. None has more than
- * 4096 bytes.
+ * Every struct that may grow begins with its own size, which the caller sets:
+ * `nca_stream_config config = NCA_INIT(nca_stream_config);`. Members that are 0 or NULL have the default that is named
+ * with them. A struct of another version works as far as both know it: NCA_ERROR_ARGUMENT where the caller sets a member
+ * that this version does not know. None has more than 4096 bytes.
  */
 
 #ifdef __cplusplus
@@ -55,7 +55,7 @@ typedef struct nca_stream nca_stream;     /* packets on their way through functi
 /* What calls return. The text of the last failure on a handle tells more: nca_context_error(), nca_stream_error(). */
 typedef enum nca_status {
   NCA_OK = 0,
-  NCA_ERROR_ARGUMENT = -1,     /* a null pointer, or a value that makes no sense */
+  NCA_ERROR_ARGUMENT = -1,     /* a null pointer, a value out of its range, or a configuration file that is wrong */
   NCA_ERROR_PACKET = -2,       /* a packet of no bytes, or of more than the stream takes */
   NCA_ERROR_FULL = -3,         /* all buffers of the stream are in use */
   NCA_ERROR_EMPTY = -4,        /* there are no results to read */
@@ -504,6 +504,24 @@ nca_status nca_stream_abort(nca_stream* stream, uint64_t* discarded);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
+#endif
+
+/*
+ * The first value of a struct that begins with its size: the size is set, all other members are 0 or NULL. For
+ * declarations: `nca_results results = NCA_INIT(nca_results);`. Without a warning in C99 and in C++.
+ */
+#ifdef __cplusplus
+template <typename Struct>
+struct nca_initializer {
+  static Struct value() {
+    Struct made = Struct();
+    made.size = sizeof(Struct);
+    return made;
+  }
+};
+#define NCA_INIT(type) nca_initializer<type>::value()
+#else
+#define NCA_INIT(type) {.size = sizeof(type)}
 #endif
 
 #endif

@@ -291,7 +291,7 @@ const char* nca_error_text(int status) {
     case NCA_OK:
       return "no error";
     case NCA_ERROR_ARGUMENT:
-      return "a null pointer, or a value that makes no sense";
+      return "an invalid argument or configuration";
     case NCA_ERROR_PACKET:
       return "a packet of no bytes, or of more than the stream takes";
     case NCA_ERROR_FULL:

@@ -6,6 +6,7 @@ Environment: CATENA_BUILD, the build folder to install from; PYTHONPATH, the fol
 """
 
 import collections
+import ctypes
 import os
 import pathlib
 import re
@@ -69,7 +70,7 @@ class Library(unittest.TestCase):
         program = self.folder / name
         flags = call("pkg-config", "--cflags", "--libs", "nca", *packages, env=self.env).stdout.split()
         # headers of DPDK are GNU C
-        call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
+        call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-Wall", "-Wextra", "-Werror",
              "-o", program, folder / f"{name}.c", *options, *flags)
         return program
 
@@ -97,6 +98,61 @@ class Library(unittest.TestCase):
             source.write_text("#include <nca/nca.h>\n#include <nca/nca.h>\n")
             call(compiler, language, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                  f"-I{self.prefix}/include", source)
+
+    def test_each_struct_with_a_size_begins_without_a_warning(self):
+        """What nca.h says of NCA_INIT, for every struct that begins with its size: in C99 and C++, with each compiler."""
+        header = (self.prefix / "include" / "nca" / "nca.h").read_text()
+        structs = re.findall(r"typedef struct (\w+) \{\n  size_t size;(.*?)\n\}", re.sub(r"/\*.*?\*/", "", header, flags=re.S),
+                             flags=re.S)
+        self.assertIn("nca_stream_config", dict(structs))
+        checks = ""
+        for name, body in structs:
+            members = [f"made.{member}" + (".begin_ns" if kind == "nca_times" else "[0]" if array else "")
+                       for kind, member, array in re.findall(r"(\w+)[ *]+(\w+)(\[\d+\])?;", body)]
+            self.assertGreater(len(members), 2, name)
+            checks += (f"  {{ {name} made = NCA_INIT({name});\n"
+                       f"    if (made.size != sizeof made || {' || '.join(members)}) return 1; }}\n")
+        text = f"#include <nca/nca.h>\nint main(void) {{\n{checks}  return 0;\n}}\n"
+        compilers = [("cc", "c", "c99"), ("c++", "cpp", "c++11"), ("c++", "cpp", "c++20"),
+                     ("clang", "c", "c99"), ("clang++", "cpp", "c++11")]
+        for compiler, suffix, standard in compilers:
+            if shutil.which(compiler) is None:
+                continue
+            with self.subTest(compiler=compiler, standard=standard):
+                source, program = self.folder / f"begins.{suffix}", self.folder / "begins"
+                source.write_text(text)
+                call(compiler, f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2",
+                     f"-I{self.prefix}/include", "-o", program, source)
+                call(program)
+
+    def test_a_wrong_file_is_no_null_pointer(self):
+        """An application prints what the status means, then the text of the failure: both are of the file."""
+        means = ctypes.CDLL(str(self.library)).nca_error_text
+        means.restype = ctypes.c_char_p
+        self.assertEqual(means(-1).decode(), "an invalid argument or configuration")
+
+    def test_what_an_installation_says_builds_and_runs_a_program(self):
+        hint = call(ROOT / "tools" / "library-hint", self.prefix).stdout
+        command = hint.splitlines()[-1].strip()
+        self.assertTrue(command.startswith("cc app.c "), hint)
+        (self.folder / "app.c").write_text("#include <nca/nca.h>\n#include <stdio.h>\n"
+                                           "int main(void) { return puts(nca_version()) < 0; }\n")
+        call("bash", "-ec", f"cd '{self.folder}' && {command} -o app")
+        self.assertRegex(call("env", "-u", "LD_LIBRARY_PATH", self.folder / "app").stdout, r"^\d+\.\d+\.\d+$")
+
+    def test_where_the_loader_searches_an_installation_asks_for_no_more_than_ldconfig(self):
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for user in ("0", "1000"):
+            (tools / "ldconfig").write_text(f'#!/bin/sh\n[ $# -gt 0 ] || echo run >> {tools}/ran\n'
+                                            f'echo "{self.library.parent}: (from a file)"\n')
+            (tools / "id").write_text(f"#!/bin/sh\necho {user}\n")
+            for tool in tools.glob("[il]d*"):
+                tool.chmod(0o755)
+            said = call(ROOT / "tools" / "library-hint", self.prefix, env={"PATH": f"{tools}:{os.environ['PATH']}"}).stdout
+            self.assertIn(f"programs find libnca in {self.library.parent}", said)
+            self.assertEqual("sudo ldconfig" in said, user != "0", said)
+        self.assertEqual((tools / "ran").read_text(), "run\n")
 
     def test_match_pcap_prints_every_match(self):
         program = self.build("match_pcap", "libpcap")

@@ -7,8 +7,8 @@
 int main(int argc, char** argv) {
   nca_context* context = NULL;
   nca_function* function = NULL;
-  nca_match_config match = {sizeof match};
-  nca_refusal_info refusal = {sizeof refusal};
+  nca_match_config match = NCA_INIT(nca_match_config);
+  nca_refusal_info refusal = NCA_INIT(nca_refusal_info);
   size_t i;
   if (argc != 2 || nca_open("cpu", NULL, 0, &context) != NCA_OK) {
     return 2;

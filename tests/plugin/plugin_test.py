@@ -174,6 +174,17 @@ class NewNf(unittest.TestCase):
             self.assertTrue((project / "rate_limit" / "rate_limit.cpp").exists())
             self.assertTrue((project / "second" / "CMakeLists.txt").exists())
 
+    def test_its_readme_is_for_its_author_to_write(self):
+        with tempfile.TemporaryDirectory() as folder:
+            call(ROOT / "tools" / "new-nf", "rate_limit", "--in", folder)
+            text = (pathlib.Path(folder) / "rate_limit" / "README.md").read_text()
+            self.assertTrue(text.startswith("# rate_limit\n"), text)
+            self.assertIn("type: rate_limit", text)
+            for of_the_model in ("ttl", "5082", "time to live"):
+                self.assertNotIn(of_the_model, text.lower())
+            for part in ("## Configuration", "## Results", "## Limits"):
+                self.assertIn(part, text)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -123,6 +123,27 @@ inline ColumnEntry<Bytes> to_entry(typename FieldValue<Bytes>::type value) {
   }
   return entry;
 }
+/// True; a compiler's error where the NF's hints do not name what its kernel uses. A message is a literal: each field
+/// has its own.
+template <u32 Field, packet::FieldSet Reads>
+constexpr bool is_named_as_read() {
+#define CATENA_NAMED_AS_READ(id, name, constant, bytes, help) \
+  static_assert(Field != id || ((Reads >> id) & 1U) != 0,     \
+                "the NF's hints do not name " name " as read on the GPU (GR)");
+  CATENA_PACKET_FIELDS(CATENA_NAMED_AS_READ)
+#undef CATENA_NAMED_AS_READ
+  return true;
+}
+template <u32 Field, packet::FieldSet Writes>
+constexpr bool is_named_as_written() {
+#define CATENA_NAMED_AS_WRITTEN(id, name, constant, bytes, help) \
+  static_assert(Field != id || ((Writes >> id) & 1U) != 0,       \
+                "the NF's hints do not name " name " as written on the GPU (GW)");
+  CATENA_PACKET_FIELDS(CATENA_NAMED_AS_WRITTEN)
+#undef CATENA_NAMED_AS_WRITTEN
+  return true;
+}
+
 }  // namespace detail
 
 /// Variable-length bytes of one packet (its payload or its frame). Index 0 is the first byte; with head- and tailroom
@@ -302,7 +323,7 @@ class PacketView {
   /// field as read on the GPU; otherwise this does not compile.
   template <u32 Field>
   typename detail::FieldValue<packet::field_size(Field)>::type get() const {
-    static_assert(((CATENA_READS >> Field) & 1U) != 0, "the NF's hints do not name this field as read on the GPU (GR)");
+    static_assert(detail::is_named_as_read<Field, CATENA_READS>());
     constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {  // metadata is in host order
@@ -324,8 +345,7 @@ class PacketView {
   }
   template <packet::FieldSet Reads = CATENA_READS>  // a template, so that it compiles only where it is used
   packet::Layers layers() const {
-    static_assert(((Reads >> packet::kMetaLayers) & 1U) != 0,
-                  "the NF's hints do not name meta.layers as read on the GPU (GR)");
+    static_assert(detail::is_named_as_read<packet::kMetaLayers, Reads>());
     return meta<packet::Layers, packet::kMetaLayers>();
   }
   /// Writes a field; does nothing where the packet has no such header. The NF's hints must name it as written on the
@@ -333,8 +353,7 @@ class PacketView {
   /// starts as a copy of nothing. What it writes of the metadata counts from the next NF on.
   template <u32 Field>
   void set(typename detail::FieldValue<packet::field_size(Field)>::type value) const {
-    static_assert(((CATENA_WRITES >> Field) & 1U) != 0,
-                  "the NF's hints do not name this field as written on the GPU (GW)");
+    static_assert(detail::is_named_as_written<Field, CATENA_WRITES>());
     constexpr u32 kPrefix = packet::column_prefix(CATENA_OUT_COLUMNS, Field);
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {

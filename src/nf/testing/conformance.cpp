@@ -15,6 +15,7 @@
 #include "kernel/adapt.hpp"
 #include "nf/instance.hpp"
 #include "nf/testing/hint_check.hpp"
+#include "nf/testing/unknown_key.hpp"
 #include "static_check/static_check.hpp"
 
 namespace catena::nf::testing {
@@ -213,12 +214,11 @@ void ConformanceTest::hints_name_what_is_read_and_written() {
 }
 
 void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
-  const std::string yaml = subject_->yaml + (subject_->yaml.empty() || subject_->yaml.back() == '\n' ? "" : "\n");
-  const auto line = std::count(yaml.begin(), yaml.end(), '\n') + 1;
-  const Status status = testing::make_nf(descriptor_, yaml + "not_a_key_of_any_nf: 1\n", folder_.path()).status();
+  const WithUnknownKey with = with_unknown_key(subject_->yaml);
+  const Status status = testing::make_nf(descriptor_, with.yaml, folder_.path()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr(concat("test.yaml:", line, ":")), HasSubstr("not_a_key_of_any_nf")));
+              AllOf(HasSubstr(concat("test.yaml:", with.line, ":")), HasSubstr(std::string(kUnknownKey))));
 }
 
 void ConformanceTest::the_kernel_compiles_for_cuda() {

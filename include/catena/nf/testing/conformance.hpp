@@ -28,7 +28,7 @@ namespace catena::nf::testing {
 
 /// One configuration of an NF, and traffic that it decides in as many ways as it can.
 struct Subject {
-  std::string yaml;                                             ///< the NF's `config:`, block style
+  std::string yaml;                                             ///< the NF's `config:`; empty or `{}`: no key
   std::vector<std::pair<std::string, std::string>> files = {};  ///< name and text; are where `yaml` names them
   std::vector<Frame> frames;                                    ///< repeated until the largest batches are full
   std::vector<std::pair<std::string, std::uint32_t>> reached =
