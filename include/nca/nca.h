@@ -39,8 +39,8 @@
  *
  * Every struct that may grow begins with its own size, which the caller sets:
  * `nca_stream_config config = NCA_INIT(nca_stream_config);`. Members that are 0 or NULL have the default that is named
- * with them. A struct of another version works as far as both know it: NCA_ERROR_ARGUMENT where the caller sets a member
- * that this version does not know. None has more than 4096 bytes.
+ * with them. A struct of another version works as far as both know it: NCA_ERROR_ARGUMENT where the caller sets a
+ * member that this version does not know. None has more than 4096 bytes.
  */
 
 #ifdef __cplusplus
@@ -521,7 +521,8 @@ struct nca_initializer {
 };
 #define NCA_INIT(type) nca_initializer<type>::value()
 #else
-#define NCA_INIT(type) {.size = sizeof(type)}
+#define NCA_INIT(type) \
+  { .size = sizeof(type) }
 #endif
 
 #endif
