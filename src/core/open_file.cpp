@@ -140,7 +140,7 @@ int open_in_steps(std::string const& path, int flags, mode_t mode) {
         return -1;
       }
       folder = target.starts_with('/') ? open_start(target) : std::move(folder);
-      rest = target + rest;
+      rest.insert(0, target);
     } else if (rest.empty()) {
       return ::openat(folder.get(), part.c_str(), flags | O_NOFOLLOW, mode);
     } else {
