@@ -102,7 +102,7 @@ std::vector<double> values_of(Json const& cell, std::string const& path) {
   return values;
 }
 
-Result<Results> Results::begin(Request const& request, Progress progress, Json run, Json how) {
+Result<Results> Results::begin(Request const& request, Progress progress, Json const& run, Json const& how) {
   Results results(request, std::move(progress));
   CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
   Json settings = request.how();

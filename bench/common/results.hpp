@@ -56,7 +56,8 @@ class Results {
   ///   NotFound            there is no file to resume
   ///   InvalidArgument     it is no result of this part
   ///   FailedPrecondition  its cells are of another commit, or were measured otherwise
-  static Result<Results> begin(Request const& request, Progress progress, Json run, Json how = Json::object());
+  static Result<Results> begin(Request const& request, Progress progress, Json const& run,
+                               Json const& how = Json::object());
 
   /// The cells that `keys` list, in their order: each is kept where an earlier run has all repeats of it and no error,
   /// and measured else, with a line of progress. What fails has its error in the cell. `work.measure` may measure other

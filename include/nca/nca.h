@@ -519,6 +519,7 @@ struct nca_initializer {
     return made;
   }
 };
+// NOLINTNEXTLINE(readability-identifier-naming): the prefix is that of the API
 #define NCA_INIT(type) nca_initializer<type>::value()
 #else
 #define NCA_INIT(type) \
