@@ -13,7 +13,7 @@ CTEST_FLAGS ?=
 # A compiler cache serves every checkout alike: paths inside the checkout count relative to it.
 export CCACHE_BASEDIR := $(CURDIR)
 
-CONFIGURE = cmake --log-level=WARNING $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=$(CURDIR)/tools/cached-compiler) --preset
+CONFIGURE = cmake --log-level=WARNING "-DCMAKE_CXX_COMPILER_LAUNCHER=$(CURDIR)/tools/cached-compiler" --preset
 CTEST = ctest --output-on-failure --test-output-size-passed 1048576 -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak

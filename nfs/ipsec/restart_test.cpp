@@ -246,7 +246,7 @@ TEST(Restart, a_second_run_with_the_same_keys_is_refused) {
 
 TEST(Restart, a_missing_state_is_said_though_another_run_has_the_rest) {
   const ScratchFolder folder;
-  const Life first(folder, "encrypt", kLiveNewKeys);
+  const Life first(folder, "encrypt", kRestartNewKeys);
   ASSERT_TRUE(first.status().ok()) << first.status();
   std::string second = one_tunnel();
   second.replace(second.find("4096"), 4, "5000");
@@ -255,7 +255,7 @@ TEST(Restart, a_missing_state_is_said_though_another_run_has_the_rest) {
   const Status refused = Life(folder, "encrypt", kLive, both).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("no state of the association with SPI 5000"));
-  EXPECT_EQ(Life(folder, "encrypt", kLiveNewKeys, both).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Life(folder, "encrypt", kRestartNewKeys, both).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(Restart, every_number_is_reserved_on_the_disk_before_it_is_used) {

@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/isolation_keys.hpp"
 
-#include "core/open_file.hpp"
-
 #include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace catena::chain {
 namespace {
 
-/// PermissionDenied, with the position of `key`, where the thread may not name `path`.
-Status check_named(nf::Config const& config, std::string_view key, std::string const& path) {
-  const Status status = check_name(path);
-  return status.ok()
-             ? status
-             : Status(status.code(), concat(config.position(key), ": '", key, "': ", std::string(status.message())));
-}
-
 Status read_container(FileSection& section, NfConfig& nf) {
   CATENA_ASSIGN_OR_RETURN(std::string named, section.text("container"));
   named = (std::filesystem::path(section.config().file()).parent_path() / named).string();
-  CATENA_RETURN_IF_ERROR(check_named(section.config(), "container", named));
+  CATENA_RETURN_IF_ERROR(section.config().check_named("container", named));
   std::error_code error;
   if (!std::filesystem::is_directory(named, error)) {
     return section.config().error("container",
@@ -111,9 +100,11 @@ Status read_writes(FileSection& entry, NfConfig& nf) {
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> sections, entry.sections("writes"));
   for (FileSection& section : sections) {
-    if (section.has("receiver")) {
-      CATENA_RETURN_IF_ERROR(section.config().receiver("receiver").status());
-    }
+    nf::Config& named = section.config();
+    CATENA_RETURN_IF_ERROR(section.has("file")       ? named.output_path("file").status()
+                           : section.has("folder")   ? named.output_folder("folder", "").status()
+                           : section.has("receiver") ? named.receiver("receiver").status()
+                                                     : absl::OkStatus());
     nf.writes.push_back(section.config());
   }
   return absl::OkStatus();
@@ -151,7 +142,7 @@ Status read_plugin(FileSection& entry, NfConfig& nf) {
   nf.has_plugin_inside = !nf.container.empty() && nf.plugin.starts_with('/');
   if (nf.has_plugin_inside) {
     nf.plugin = std::filesystem::path(nf.plugin).lexically_normal().string();
-    CATENA_RETURN_IF_ERROR(check_named(entry.config(), "plugin", nf.plugin_here()));
+    CATENA_RETURN_IF_ERROR(entry.config().check_named("plugin", nf.plugin_here()));
     return std::filesystem::is_regular_file(nf.plugin_here(), error)
                ? absl::OkStatus()
                : entry.config().error(

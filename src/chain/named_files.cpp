@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/named_files.hpp"
 
+#include "core/open_file.hpp"
 #include "io/output_file.hpp"
 
 #include <fcntl.h>
@@ -66,6 +67,9 @@ std::string in_front_of(NamedFile const& file) {
 std::string why_not_written(NamedFile const& file) {
   if (io::names_standard_output(file.path)) {
     return {};
+  }
+  if (const Status named = check_name(file.path); !named.ok()) {
+    return std::string(named.message());  // what follows quotes where links lead
   }
   if (std::string error = io::socket_error(file.path); !error.empty()) {
     return error;

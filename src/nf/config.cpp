@@ -341,12 +341,16 @@ Result<bool> Config::boolean_or(std::string_view key, bool fallback) {
   return value == "true" || value == "yes" || value == "on";
 }
 
+Status Config::check_named(std::string_view key, std::string const& path) const {
+  const Status status = check_name(path);
+  return status.ok() ? status
+                     : Status(status.code(), concat(position(key), ": '", key, "': ", std::string(status.message())));
+}
+
 Result<std::string> Config::path(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
   const std::string path = absolute(state_->file, text);
-  if (const Status named = check_name(path); !named.ok()) {
-    return Status(named.code(), concat(position(key), ": '", key, "': ", std::string(named.message())));
-  }
+  CATENA_RETURN_IF_ERROR(check_named(key, path));
   std::error_code status;
   if (!fs::exists(path, status)) {
     return error(key, concat("'", key, "': there is no file ", path));
@@ -362,6 +366,7 @@ Result<std::string> Config::path(std::string_view key) {
 Result<std::string> Config::output_path(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
   std::string path = absolute(state_->file, text);
+  CATENA_RETURN_IF_ERROR(check_named(key, path));
   if (state_->outputs == nullptr) {  // else it is not a file here
     NamedFiles::add({std::string(key), path, position(key), true});
   }
@@ -375,6 +380,7 @@ Result<std::string> Config::output_folder(std::string_view key, std::string cons
   if (has(key)) {
     CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
     path = absolute(state_->file, text);
+    CATENA_RETURN_IF_ERROR(check_named(key, path));
   }
   NamedFiles::add({NamedOutput::Kind::kFolder, path});
   return path;

@@ -47,10 +47,11 @@ def exchange(one, other):
 
 
 EXCHANGES = """
-import sys, tenant_files_test
+import sys, tenant_files_test, time
 print("begun", flush=True)
 while True:
     tenant_files_test.exchange(sys.argv[1], sys.argv[2])
+    time.sleep(0.005)  # a request looks at the name several times: some are to find one file alone
 """
 
 
@@ -240,11 +241,7 @@ class Plugins(FilesTest):
         memory = next(iter(self.memories()))
         for name in (f"/proc/self/fd/{memory}", self.link(f"/proc/self/fd/{memory}"), self.link("/proc/self/comm")):
             nf = f"{{name: x, plugin: {plugin}, writes: [{{file: {name}}}], config: {{file: {name}}}}}"
-            # by the check whether it can be written, or before it is opened
-            status, answer = self.attacker.apply(self.attacker.chain("a", nfs=f"[{nf}]"))
-            self.assertIn(status, (400, 403), answer)
-            self.assertRegex(answer["error"], f"{REFUSED}|cannot be written: [^ ]*: Permission denied")
-            self.assertEqual(self.attacker.ask("GET", "/v1/chains")[1]["chains"], [])
+            self.refuse(self.attacker.chain("a", nfs=f"[{nf}]"))
 
     def test_an_image_that_is_exchanged_shows_no_folder_of_others(self):
         closed = self.folder / "closed"

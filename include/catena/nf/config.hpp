@@ -64,6 +64,8 @@ class Config {
                                   std::int64_t maximum);
   Result<double> number_or(std::string_view key, double fallback, double minimum, double maximum);
   Result<bool> boolean_or(std::string_view key, bool fallback);
+  /// PermissionDenied, with the position of `key`, where a user of a service may not name `path`, as what is in /proc.
+  Status check_named(std::string_view key, std::string const& path) const;
   /// A file name, made absolute from the folder of the YAML file. The file must be readable.
   Result<std::string> path(std::string_view key);
   /// A file name to be written; only made absolute.
