@@ -57,7 +57,7 @@ TEST_F(Files, that_cannot_be_opened_are_data_loss_with_their_name) {
   EXPECT_EQ(file->lost_records(), 7U);
   const Status status = file->finish();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("nowhere/out: No such file"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nowhere/out: cannot be created: No such file"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("7 flow records"));
 }
 

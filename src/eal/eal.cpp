@@ -72,14 +72,16 @@ std::vector<std::string> arguments_for(std::span<const std::string> extra, cpu_s
 
 /// DPDK makes files in memory with mode 0777.
 void close_memory_to_others() {
-  const auto close = [](rte_memseg_list const*, rte_memseg const* segment, void*) {
+  int closed = -1;  // half a million pages may be of one file
+  const auto close = [](rte_memseg_list const*, rte_memseg const* segment, void* last) {
     const int file = rte_memseg_get_fd_thread_unsafe(segment);  // the walk has the lock
-    if (file >= 0) {
+    if (file >= 0 && file != *static_cast<int*>(last)) {
       ::fchmod(file, S_IRUSR | S_IWUSR);
+      *static_cast<int*>(last) = file;
     }
     return 0;
   };
-  rte_memseg_walk(close, nullptr);
+  rte_memseg_walk(close, &closed);
 }
 
 Status initialize(std::span<const std::string> extra) {

@@ -72,13 +72,14 @@ void HangUpWatch::run() {
     if (::epoll_wait(epoll_.get(), &event, 1, -1) < 1) {
       continue;
     }
-    if (event.data.u64 == kEnd) {
+    const std::uint64_t which = event.data.u64;  // epoll_event is packed
+    if (which == kEnd) {
       return;
     }
     std::optional<std::stop_source> gone;
     {
       const std::lock_guard lock(mutex_);
-      if (auto found = watched_.extract(event.data.u64)) {
+      if (auto found = watched_.extract(which)) {
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found.mapped().socket, nullptr);
         gone = std::move(found.mapped().gone);
       }

@@ -73,11 +73,12 @@ TEST_P(Escapes, is_refused_for_its_own_reason_at_its_place) {
                                   }))
       << "wanted [" << escape.rule << "] at " << expected.line << ":" << expected.column << ", got\n"
       << found;
-  // what stands in a namespace or a function cannot make anything else wrong
+  // what stands in a namespace or a function cannot make anything else wrong; the compiler goes on in what it has made
   const bool is_inside = escape.pieces.first.empty() && escape.pieces.global.empty();
   EXPECT_TRUE(!is_inside || std::ranges::all_of(report.refused, [&](Finding const& finding) {
     return lines_of(source, escape.pieces.vendor).contains(finding.line) ||
-           lines_of(source, escape.pieces.body).contains(finding.line);
+           lines_of(source, escape.pieces.body).contains(finding.line) ||
+           (finding.rule == "compile" && finding.file != "base.kernel.cpp");
   })) << found;
 }
 

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import unittest
 
 from command import children_of
@@ -467,18 +468,21 @@ class VendorNf(NfProcessTest):
         self.assertFalse(self.loaded.exists())
 
     def image(self):
-        """An unpacked image with the NF and a folder that is on the path of the chain's own files."""
+        """An unpacked image with the NF and /var, on the path of a chain's own file."""
         image = self.folder / "image"
-        (image / "opt").mkdir(parents=True)
-        (image / DATA.split("/")[1]).mkdir()
-        (image / DATA.split("/")[1] / "of-the-image").write_text("x")
+        for folder in ("opt", "var"):
+            (image / folder).mkdir(parents=True)
+        (image / "var" / "of-the-image").write_text("x")
         shutil.copy(self.object, image / "opt" / "guard.so")
         return image
 
     def test_a_container_is_the_root_file_system_of_its_process(self):
         image = self.image()
+        # below a folder that a sandbox has not of its own, as it has /tmp
+        rules = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp"))) / "fw.rules"
+        shutil.copy(f"{DATA}/fw.rules", rules)
         guard = f"{{name: guard, plugin: /opt/guard.so, on: PLACE, isolation: {{container: {image}}}, config: {{minimum: 64}}}}"
-        firewall = NFS[0].replace("HOW", f"{{container: {image}}}")
+        firewall = NFS[0].replace("HOW", f"{{container: {image}}}").replace(f"{DATA}/fw.rules", str(rules))
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         trusted = ["{name: guard, type: ttl_guard, config: {minimum: 64}}", NFS[0]]
         file = self.chain("none", trusted, tx=f"{{pcap: {expected}}}")
@@ -492,7 +496,7 @@ class VendorNf(NfProcessTest):
         for pid in self.pids(process):
             root = pathlib.Path(f"/proc/{pid}/root")
             self.assertTrue((root / "opt" / "guard.so").exists())
-            self.assertTrue((root / DATA.split("/")[1] / "of-the-image").exists())
+            self.assertTrue((root / "var" / "of-the-image").exists())
             self.assertFalse((root / "usr").exists(), "this machine's")
             self.assertEqual(pathlib.Path(f"/proc/{pid}/status").read_text().split("Seccomp:\t")[1][0], "2")
 

@@ -26,7 +26,7 @@ void Visitor::run() {
 }
 
 void Visitor::refuse(clang::SourceLocation at, std::string_view rule, std::string message) {
-  places_.report(findings_, Severity::kRefused, at, rule, std::move(message));
+  places_.report(findings_, Severity::kRefused, at.isValid() ? at : list_, rule, std::move(message));
 }
 
 void Visitor::check_type(clang::SourceLocation at, clang::QualType type, bool references) {
@@ -88,11 +88,13 @@ bool Visitor::TraverseConstructorInitializer(clang::CXXCtorInitializer* set) {
 /// A list is visited as it is written, then what the compiler makes of it: braces that are left out, conversions.
 bool Visitor::TraverseInitListExpr(clang::InitListExpr* list) {
   ++lists_;
+  const clang::SourceLocation outer = std::exchange(list_, list->getBeginLoc());
   const bool goes_on = Base::TraverseInitListExpr(list);
   if (!list->isSemanticForm() || !list->isSyntacticForm()) {
     visit_unwritten(list->isSemanticForm() ? list : list->getSemanticForm());
   }
   --lists_;
+  list_ = outer;
   if (lists_ == 0) {
     visited_.clear();
   }

@@ -115,6 +115,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   /// Parts of lists in braces that were visited as they are written: see TraverseInitListExpr().
   std::set<clang::Stmt const*> visited_;
   unsigned lists_ = 0;  ///< that the walk is inside of
+  clang::SourceLocation list_;  ///< where the innermost begins: what the compiler adds to it has no place of its own
 };
 
 /// Whether no way leads to the end of `statement` but by a `return`, whatever values conditions have. Compilers believe
