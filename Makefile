@@ -4,7 +4,8 @@
 MAKEFLAGS += --no-print-directory
 
 JOBS ?= $(shell nproc)
-TEST_JOBS ?= 2
+# some tests wait more than they compute, and each may take a gigabyte
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 PREFIX ?= /usr/local

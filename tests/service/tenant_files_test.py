@@ -47,11 +47,11 @@ def exchange(one, other):
 
 
 EXCHANGES = """
-import sys, tenant_files_test, time
+import random, sys, tenant_files_test, time
 print("begun", flush=True)
 while True:
     tenant_files_test.exchange(sys.argv[1], sys.argv[2])
-    time.sleep(0.005)  # a request looks at the name several times: some are to find one file alone
+    time.sleep(random.expovariate(50))  # a request looks at the name several times: some find one file alone, some both
 """
 
 

@@ -73,10 +73,18 @@ inline std::vector<SyncCase> const& sync_cases() {
   return kCases;
 }
 
-/// Whether every combination is wanted, however long that takes.
-inline bool is_full_product() {
+/// How much is wanted. CATENA_SAME_BYTES: `full`, every combination, however long that takes; `traffics`, every traffic
+/// meets what otherwise only the mixed capture meets whole.
+inline bool wants(std::string_view much) {
   const char* value = std::getenv("CATENA_SAME_BYTES");
-  return value != nullptr && std::string_view(value) == "full";
+  return value != nullptr && (value == much || std::string_view(value) == "full");
+}
+inline bool is_full_product() { return wants("full"); }
+
+/// Whether the traffic `number` meets the case `index` of a chain: the mixed capture (0) meets each, the others share them
+/// out, `every` of them between two.
+inline bool meets(std::size_t number, std::size_t chain, std::size_t index, std::size_t every) {
+  return number == 0 || (chain + number + index) % every == 0 || wants("traffics");
 }
 
 inline void expect_same_packets(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
