@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains whose NFs are in a process that lies (tests/programs/lying_nf.cpp).
+// Chains whose NFs are in a process that lies (tests/programs/lying_nf_main.cpp).
 #include "chain/chain_file.hpp"
 #include "runtime/report.hpp"
 #include "runtime/session.hpp"

@@ -81,8 +81,8 @@ inline bool wants(std::string_view much) {
 }
 inline bool is_full_product() { return wants("full"); }
 
-/// Whether the traffic `number` meets the case `index` of a chain: the mixed capture (0) meets each, the others share them
-/// out, `every` of them between two.
+/// Whether the traffic `number` meets the case `index` of a chain: the mixed capture (0) meets each, the others share
+/// them out, `every` of them between two.
 inline bool meets(std::size_t number, std::size_t chain, std::size_t index, std::size_t every) {
   return number == 0 || (chain + number + index) % every == 0 || wants("traffics");
 }

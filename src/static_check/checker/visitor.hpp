@@ -114,7 +114,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   std::set<clang::Expr const*> harmless_;
   /// Parts of lists in braces that were visited as they are written: see TraverseInitListExpr().
   std::set<clang::Stmt const*> visited_;
-  unsigned lists_ = 0;  ///< that the walk is inside of
+  unsigned lists_ = 0;          ///< that the walk is inside of
   clang::SourceLocation list_;  ///< where the innermost begins: what the compiler adds to it has no place of its own
 };
 
