@@ -599,7 +599,7 @@ TEST(Lb, a_request_cut_at_any_length_passes_unchanged) {
 TEST(Lb, reports_tell_backends_memory_and_shares) {
   LiveLb live(
       "services: [{address: 203.0.113.10, port: 80, protocol: tcp, backends: [{name: web-1, address: 10.0.0.1, port: "
-      "8080}, {name: web.2, address: 10.0.0.2, state: drain}]}]");
+      "8080}, {name: web.2, address: 10.0.0.2, state: drain}]}]\nmax_flows: 1000000");
   EXPECT_THAT(live.lb().start_report(), ElementsAre(HasSubstr("1 service; backends: 1 up, 1 draining, 0 down")));
   EXPECT_THAT(live.lb().end_report(), ElementsAre("203.0.113.10:80/tcp: 0 packets"));
   live.send(request(1));

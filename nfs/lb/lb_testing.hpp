@@ -51,7 +51,9 @@ inline std::uint32_t source_of(Frame const& frame) { return packet::load_be32(fr
 inline std::uint32_t destination_of(Frame const& frame) { return packet::load_be32(frame.data() + 30); }
 
 inline std::unique_ptr<nf::Nf> make_lb(std::string_view yaml = kYaml) {
-  auto made = nf::testing::make_nf(catena_nf_lb(), yaml);
+  // room for a million flows, which most tests do not say, is most of their time
+  const bool says = yaml.find("max_flows") != std::string_view::npos;
+  auto made = nf::testing::make_nf(catena_nf_lb(), says ? std::string(yaml) : concat(yaml, "\nmax_flows: 20000\n"));
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? std::move(*made) : nullptr;
 }

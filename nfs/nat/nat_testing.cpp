@@ -181,7 +181,11 @@ std::pair<Frame, Frame> in_two(Frame const& frame, std::uint16_t id, std::size_t
   return {first, second};
 }
 
-Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) { return nf::testing::make_nf(catena_nf_nat(), yaml); }
+Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) {
+  // room for a million mappings, which most tests do not say, is most of their time
+  const bool says = yaml.find("max_mappings") != std::string_view::npos;
+  return nf::testing::make_nf(catena_nf_nat(), says ? std::string(yaml) : concat(yaml, "\nmax_mappings: 20000\n"));
+}
 
 RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml,
                          std::vector<std::uint64_t> const& arrivals_ns) {
