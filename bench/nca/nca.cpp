@@ -302,7 +302,7 @@ Status NcaBench::run() {
 /// What bare copies of as many bytes as a buffer of packets of 583 bytes do, one after another, to the device; 0 on
 /// "cpu".
 Result<Json> measure_copies(Request const& request, std::string const& opened) {
-  const std::string told = request.text("device");
+  std::string const& told = request.text("device");
   const std::string name = told == "auto" ? opened.substr(0, opened.find(':')) : told;
   if (name == "cpu") {
     return Json{{"pinned", 0.0}, {"pageable", 0.0}};

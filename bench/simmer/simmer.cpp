@@ -165,7 +165,7 @@ Result<double> SimmerBench::alone(std::string_view nf, GpuSharedAs shared_as, st
   work.summary = [](Json const& json) { return fmt::format("{:.3f} Mpps", median_of(json, "/packets_per_s") / 1e6); };
   CATENA_RETURN_IF_ERROR(results_.measure(std::vector<Json>{key}, work));
   Json const* const found = results_.find(key);
-  const Result<double> speed =
+  Result<double> speed =
       found != nullptr
           ? Result<double>(median_of(*found, "/packets_per_s"))
           : absl::UnavailableError(concat("what its first NF does alone is not known: ", std::string(error.message())));
