@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <stop_token>
 #include <string>
@@ -198,6 +199,10 @@ TEST(PcapSource, a_file_of_another_byte_order_and_a_snapped_frame_are_read) {
   EXPECT_EQ(receive_all(*source, *pool).frames, (std::vector<Frame>{{1, 2, 3, 4}}));
 }
 
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
 TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
   const ScratchFolder folder;
   const std::vector<std::uint8_t> text{'n', 'f', 's', ':', '\n', ' ', '-', ' ', 'f', 'w', '\n', 0, 0, 0, 0, 0,
@@ -211,6 +216,7 @@ TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
     absl::StatusCode code;
     std::string text;
   };
+  const std::ptrdiff_t descriptors = open_descriptors();
   for (Case const& expected : std::vector<Case>{
            {"missing.pcap", absl::StatusCode::kNotFound, "No such file"},
            {"text.pcap", absl::StatusCode::kInvalidArgument, "not a pcap or pcapng capture"},
@@ -224,6 +230,7 @@ TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
     EXPECT_THAT(std::string(source.status().message()),
                 AllOf(HasSubstr(folder.path(expected.file)), HasSubstr(expected.text)));
   }
+  EXPECT_EQ(open_descriptors(), descriptors) << "what is refused is closed";
   write_with_libpcap(folder.path("good.pcap"), make_frames(3, 20, 40));
   EXPECT_EQ(open_pcap_source(folder.path("good.pcap"), 0).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -296,6 +303,20 @@ TEST(PcapSource, a_replay_repeats_the_file_and_goes_on_counting) {
   EXPECT_TRUE(same_frames(received.frames, expected));
   EXPECT_EQ(received.indices, numbers_from_0(700));
   EXPECT_TRUE(source->finished());
+}
+
+TEST(PcapSource, each_pass_of_a_replay_is_later_than_the_one_before) {
+  const auto pool = make_pool();
+  const ScratchFolder folder;
+  write_with_libpcap(folder.path("in.pcap"), make_frames(3, 60, 200), true);
+  const auto source = open_source(folder.path("in.pcap"), 3);
+  const auto sink = open_sink(folder.path("out.pcap"));
+  ASSERT_TRUE(testing::pump(*source, *sink, *pool).ok());
+  const std::vector<std::uint64_t> stamps = read_with_libpcap(folder.path("out.pcap")).stamps_ns;
+  ASSERT_EQ(stamps.size(), 9U);
+  for (std::size_t i = 3; i < stamps.size(); ++i) {
+    EXPECT_EQ(stamps[i] - stamps[i - 3], stamps[2] - stamps[0] + 1000) << i;
+  }
 }
 
 TEST(PcapSource, a_replay_goes_on_with_the_file_that_it_opened) {
