@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes OUTPUT, what CTest includes for a GoogleTest PROGRAM: a test for each suite of NAME, in parts of at most CASES
-# cases, with LABELS. A suite's cases share a process and with it what is dear to open: devices, compilers, DPDK.
+# cases, with LABELS and MEMORY in the environment. A suite's cases share a process and with it what is dear to open: devices, compilers, DPDK.
 execute_process(COMMAND "${PROGRAM}" --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE status TIMEOUT 60)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${status}")
 endif()
 
-# Runs take and give back the same hundred megabytes each time: glibc keeps them in the process. It would hand each to
-# the kernel, which clears it page by page; that was half of the time of chains.
-set(memory "MALLOC_MMAP_MAX_=0;MALLOC_TRIM_THRESHOLD_=17179869184;MALLOC_ARENA_MAX=2")
-
 function(write_suite suite cases)
   math(EXPR parts "(${cases} + ${CASES} - 1) / ${CASES}")
   foreach(part RANGE 1 ${parts})
     set(test "${NAME}.${suite}")
-    set(environment "${memory}")
+    set(environment "${MEMORY}")
     if(parts GREATER 1)
       math(EXPR index "${part} - 1")
       string(APPEND test " (${part} of ${parts})")

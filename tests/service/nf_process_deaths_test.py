@@ -21,6 +21,8 @@ from nf_process import GROUP, KILLS, NFS, NfProcessTest, monitor, nf_process_of
 
 @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
 class DeathTest(TenantTest):
+    said_before = 0
+
     def start(self, how, nfs, rx, more="", **options):
         """A chain of the tenant's that runs; the number of its NFs' process."""
         nfs = ", ".join(nf.replace("HOW", how).replace("PLACE", "cpu") for nf in nfs)
@@ -38,7 +40,8 @@ class DeathTest(TenantTest):
         self.assertEqual(report["rx"]["received_packets"], 200_000)
         self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
         self.assertEqual(self.attacker.delete("c")[0], 200)
-        return report, self.service.log()
+        log, self.said_before = self.service.log()[self.said_before:], len(self.service.log())
+        return report, log
 
     def killed(self, how, nfs):
         """Kills the process of the NFs of a chain under way: the chain's report, what was said, and its record."""

@@ -47,6 +47,22 @@ class Summary(unittest.TestCase):
         self.assertEqual(self.summary(case), (0, "2 passed, 0 failed, 3 skipped (1: cuda: no driver, 1: it's not root, "
                                                  "1: no tcpdump)"))
 
+    def test_a_program_that_ends_before_its_last_case_failed_whatever_its_status(self):
+        lines = ["[==========] Running 3 tests from 1 test suite.", "[ RUN      ] Pool.fills", "[       OK ] Pool.fills (0 ms)"]
+        case = '<testcase name="pool_test" status="run"><system-out>{}</system-out></testcase>'
+        self.assertEqual(self.summary(case.format("\n".join(lines))),
+                         (1, "2 passed, 1 failed, 1 skipped (1: cuda: no driver)"))
+        self.assertEqual(self.summary(case.format(lines[0])), (1, "1 passed, 1 failed, 1 skipped (1: cuda: no driver)"))
+
+    def test_a_run_without_tests_is_no_result(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder, name) for name in ("one.xml", "none.xml")]
+            for path, text in zip(paths, (JUNIT.format(""), "<testsuite></testsuite>")):
+                path.write_text(text)
+            done = subprocess.run([ROOT / "tools" / "summarize-tests", *paths], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"no test results in {paths[1]}", done.stdout)
+
     def test_a_program_counts_as_its_cases(self):
         lines = ["[ RUN      ] Pool.fills", "[       OK ] Pool.fills (0 ms)", "[ RUN      ] Pool.drains/1",
                  "pool.cpp:9: Skipped", "no pool", "", "[  SKIPPED ] Pool.drains/1 (2 ms)", "[ RUN      ] Pool.leaks/0",

@@ -11,6 +11,7 @@
 #include "device/remote/server_pool.hpp"
 #include "device/remote/supervisor.hpp"
 #include "device/testing/remote_device.hpp"
+#include "sanitized.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ KERNEL void trap(GLOBAL volatile unsigned* data) {
 
 std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
 
-constexpr std::chrono::milliseconds kLaunchLimit{1000};
+constexpr std::chrono::milliseconds kLaunchLimit{catena::testing::kIsSanitized ? 3000 : 1000};
 
 /// The drivers of CPUs compile a kernel when it is first launched, and keep it: not while a watchdog looks.
 void warm_up(const char* backend) {
