@@ -107,6 +107,10 @@ endfunction()
 # the kernel, which clears it page by page; that was half of the time of chains.
 set(CATENA_KEPT_MEMORY "MALLOC_MMAP_MAX_=0;MALLOC_TRIM_THRESHOLD_=17179869184;MALLOC_ARENA_MAX=2")
 
+if(CATENA_SANITIZE MATCHES "address")
+  set(CATENA_TEST_RUNNER "${CMAKE_SOURCE_DIR}/tools/sanitizers/run")
+endif()
+
 # catena_add_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [FRESH]): one GoogleTest program, each of its suites known to
 # CTest, in parts of at most 60 cases; FRESH: each case by itself, in a process that gives memory back as a user's does. Where its labels keep it from a sanitizer build (no_asan, no_tsan) there
 # is no program. Kinds of tests are labels: `system` (the gate runs it as it is built for users), `hostile` (the same, with
@@ -143,7 +147,7 @@ function(catena_add_test name)
   set(suites "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
   add_custom_command(TARGET ${name} POST_BUILD VERBATIM
     COMMAND ${CMAKE_COMMAND} "-DPROGRAM=$<TARGET_FILE:${name}>" -DNAME=${name} "-DOUTPUT=${suites}" -DCASES=${cases}
-            "-DMEMORY=${memory}" -DTIMEOUT=900 "-DLABELS=${ARG_LABELS}" -P "${CATENA_LIST_SUITES}")
+            "-DMEMORY=${memory}" "-DRUNNER=${CATENA_TEST_RUNNER}" -DTIMEOUT=900 "-DLABELS=${ARG_LABELS}" -P "${CATENA_LIST_SUITES}")
   set(script "${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake")
   file(WRITE "${script}" "if(EXISTS \"${suites}\")
   include(\"${suites}\")

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes OUTPUT, what CTest includes for a GoogleTest PROGRAM: a test for each suite of NAME, in parts of at most CASES
-# cases, with LABELS and MEMORY in the environment. A suite's cases share a process and with it what is dear to open: devices, compilers, DPDK.
+# cases, with LABELS and MEMORY in the environment, by RUNNER if there is one. A suite's cases share a process and with it what is dear to open: devices, compilers, DPDK.
 execute_process(COMMAND "${PROGRAM}" --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE status TIMEOUT 60)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${status}")
+endif()
+
+set(runner "")
+if(RUNNER)
+  set(runner "[==[${RUNNER}]==] ")
 endif()
 
 function(write_suite suite cases)
@@ -16,7 +21,7 @@ function(write_suite suite cases)
       string(APPEND test " (${part} of ${parts})")
       string(APPEND environment ";GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
     endif()
-    string(APPEND text "add_test([==[${test}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==])
+    string(APPEND text "add_test([==[${test}]==] ${runner}[==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==])
 set_tests_properties([==[${test}]==] PROPERTIES TIMEOUT ${TIMEOUT} LABELS [==[${LABELS}]==] ENVIRONMENT [==[${environment}]==])
 ")
   endforeach()
