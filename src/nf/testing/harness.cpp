@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "nf/record.hpp"
@@ -138,44 +137,6 @@ Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t l
   }
   pcap_close(capture);
   return frames;
-}
-
-Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
-                 std::string_view payload, std::uint8_t ttl) {
-  const bool tcp = protocol == packet::kProtocolTcp;
-  const std::size_t header = tcp ? packet::kTcpMinBytes : packet::kUdpBytes;
-  const std::size_t l3 = packet::kEthernetBytes;
-  const std::size_t l4 = l3 + packet::kIpv4MinBytes;
-  const std::size_t l4_bytes = header + payload.size();
-  Frame frame(l4 + l4_bytes, 0);
-  std::uint8_t* at = frame.data();
-  const std::uint8_t macs[12] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
-  std::memcpy(at, macs, sizeof macs);
-  packet::store_be16(at + 12, 0x0800);
-  at[l3] = 0x45;
-  packet::store_be16(at + l3 + 2, static_cast<std::uint16_t>(packet::kIpv4MinBytes + l4_bytes));
-  at[l3 + 8] = ttl;
-  at[l3 + 9] = protocol;
-  packet::store_be32(at + l3 + 12, src);
-  packet::store_be32(at + l3 + 16, dst);
-  packet::store_be16(at + l3 + 10, packet::checksum_finish(packet::checksum_add(at + l3, packet::kIpv4MinBytes)));
-  packet::store_be16(at + l4, sport);
-  packet::store_be16(at + l4 + 2, dport);
-  if (tcp) {
-    at[l4 + 12] = 0x50;
-    at[l4 + 13] = 0x18;
-    packet::store_be16(at + l4 + 14, 0xFFFF);
-  } else {
-    packet::store_be16(at + l4 + 4, static_cast<std::uint16_t>(l4_bytes));
-  }
-  std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(l4 + header));
-  const std::uint64_t pseudo = packet::checksum_add(at + l3 + 12, 8) + protocol + l4_bytes;
-  std::uint16_t checksum = packet::checksum_finish(packet::checksum_add(at + l4, l4_bytes, pseudo));
-  if (!tcp && checksum == 0) {
-    checksum = 0xFFFF;
-  }
-  packet::store_be16(at + l4 + (tcp ? 16U : 6U), checksum);
-  return frame;
 }
 
 std::string source_path(std::string_view name) { return (std::filesystem::path(CATENA_SOURCE_DIR) / name).string(); }

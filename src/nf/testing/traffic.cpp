@@ -4,7 +4,6 @@
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 namespace catena::nf::testing {
@@ -19,52 +18,6 @@ Frame esp_frame(std::uint32_t spi, std::size_t bytes) {
 }
 
 }  // namespace
-
-Frame with_vlan(Frame frame, unsigned tags) {
-  for (unsigned i = 0; i < tags; ++i) {
-    const std::uint8_t tag[] = {0x81, 0x00, 0x00, 0x07};
-    frame.insert(frame.begin() + 12, std::begin(tag), std::end(tag));
-  }
-  return frame;
-}
-
-Frame with_options(Frame frame, unsigned words) {
-  frame.insert(frame.begin() + 34, std::size_t{words} * 4, 1);
-  frame[14] = static_cast<std::uint8_t>(0x45 + words);
-  packet::store_be16(frame.data() + 16, static_cast<std::uint16_t>(packet::load_be16(frame.data() + 16) + words * 4));
-  return frame;
-}
-
-Frame with_fragment(Frame frame, std::uint16_t field) {
-  packet::store_be16(frame.data() + 20, field);
-  return frame;
-}
-
-Frame make_echo(std::uint32_t src, std::uint32_t dst, std::uint16_t identifier, std::uint16_t sequence,
-                std::string_view payload) {
-  Frame frame = make_frame(packet::kProtocolUdp, src, dst, 0, 0, payload);
-  std::uint8_t* ip = frame.data() + packet::kEthernetBytes;
-  std::uint8_t* icmp = ip + packet::kIpv4MinBytes;
-  ip[9] = packet::kProtocolIcmp;
-  packet::store_be16(ip + 10, 0);
-  packet::store_be16(ip + 10, packet::checksum_finish(packet::checksum_add(ip, packet::kIpv4MinBytes)));
-  packet::store_be16(icmp, 0x0800);
-  packet::store_be16(icmp + 2, 0);
-  packet::store_be16(icmp + 4, identifier);
-  packet::store_be16(icmp + 6, sequence);
-  const std::size_t bytes = frame.size() - packet::kEthernetBytes - packet::kIpv4MinBytes;
-  packet::store_be16(icmp + 2, packet::checksum_finish(packet::checksum_add(icmp, bytes)));
-  return frame;
-}
-
-Frame make_arp_request(std::uint32_t sender, std::uint32_t wanted) {
-  Frame frame{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
-  frame.resize(60);  // the least that Ethernet sends
-  std::copy_n(frame.begin() + 6, 6, frame.begin() + 22);
-  packet::store_be32(frame.data() + 28, sender);
-  packet::store_be32(frame.data() + 38, wanted);
-  return frame;
-}
 
 std::vector<Frame> frames_of_every_kind() {
   const Frame tcp =

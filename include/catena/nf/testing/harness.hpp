@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
+#include <catena/nf/testing/frames.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -21,8 +22,6 @@ class Instance;
 
 /// Runs one NF over frames on the CPU or on a device, without a data path: for the tests of NFs.
 namespace catena::nf::testing {
-
-using Frame = std::vector<std::uint8_t>;
 
 /// What became of one frame.
 struct PacketResult {
@@ -99,10 +98,6 @@ std::string name_of(device::Device const* device);
 
 /// The frames of a capture file (pcap or pcapng, Ethernet); longer ones than `limit` are left out.
 Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t limit = packet::kMaxFrameBytes);
-
-/// A UDP or TCP frame with right lengths and checksums. Addresses in host order.
-Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
-                 std::string_view payload, std::uint8_t ttl = 64);
 
 /// The file or folder `name` of the checkout that the tests were built in. Tests name nothing by CATENA_SOURCE_DIR: the
 /// compiler's cache would not serve another checkout.
