@@ -17,6 +17,7 @@
 namespace catena::nat {
 namespace {
 
+using namespace nf::testing;
 using namespace testing;
 
 using ::testing::HasSubstr;

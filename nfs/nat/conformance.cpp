@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
-#include <catena/nf/testing/traffic.hpp>
 
-#include "nat_testing.hpp"
+#include "nat.hpp"
 
 CATENA_NF_CONFORMANCE(nat, catena_nf_nat(), [] {
   constexpr std::uint32_t kHost = 0x0A000005;
   constexpr std::uint32_t kServer = 0xC6336407;
   constexpr std::uint32_t kExternal = 0xCB007101;
   Frame cut_short = make_frame(17, kHost, kServer, 1, 53, "");
-  cut_short[14 + 3] = 24;  // the datagram ends in the UDP header
-  const auto [first, later] = nat::testing::in_two(make_frame(17, kHost, kServer, 1111, 53, "in two parts"), 9, 8);
+  cut_short[kL3 + 3] = 24;  // the datagram ends in the UDP header
+  const auto [first, later] = in_two(make_frame(17, kHost, kServer, 1111, 53, "in two parts"), 9, 8);
   return Subject{
       .yaml = "inside: [10.0.0.0/8]\nexternal: [203.0.113.1]\nports: 1111-1112",
       .frames = {make_frame(17, kHost, kServer, 1111, 53, "out"), make_frame(17, kServer, kExternal, 53, 1111, "in"),
@@ -23,8 +22,8 @@ CATENA_NF_CONFORMANCE(nat, catena_nf_nat(), [] {
                  make_frame(17, kServer, kHost, 1, 2, "to inside"),
                  make_frame(17, kServer, kServer + 1, 1, 2, "untouched"),
                  make_frame(17, kHost, 0xE00000FB, 1, 2, "multicast"),
-                 nat::testing::make_error(3, kServer, make_frame(17, kExternal, kServer, 1111, 53, "out"), 11),
-                 nat::testing::make_error(3, kHost, make_frame(17, kServer, kHost, 53, 1111, "in")), first, later},
+                 make_error(3, kServer, make_frame(17, kExternal, kServer, 1111, 53, "out"), 11),
+                 make_error(3, kHost, make_frame(17, kServer, kHost, 53, 1111, "in")), first, later},
       .reached = {{"pool_exhausted", 1},
                   {"no_mapping", 1},
                   {"fragment", 1},

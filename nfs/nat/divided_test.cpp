@@ -11,12 +11,17 @@
 #include <set>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "nat_testing.hpp"
 
 namespace catena::nat::testing {
 namespace {
 
+using namespace nf::testing;
+using packet::load_be16;
+using packet::load_be32;
+using packet::store_be16;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Key;
@@ -81,33 +86,33 @@ class Pair {
     ASSERT_EQ(one.size(), many.size());
     const std::uint8_t protocol = one[l3 + 9];
     const std::size_t l4 = l3 + 20;
-    if ((get16(one, l3 + 6) & 0x1FFF) != 0) {
+    if ((load_be16(&one[l3 + 6]) & 0x1FFF) != 0) {
       return;  // a later fragment
     }
     if (is_icmp_error(one, l3)) {
       blank_ports(one, many, l4 + 8);
     } else if (protocol == kIcmpProtocol) {
-      blank_port(one, many, l4 + 4, protocol, is_external(get32(one, l3 + 12)) ? l3 + 12 : l3 + 16);
+      blank_port(one, many, l4 + 4, protocol, is_external(load_be32(&one[l3 + 12])) ? l3 + 12 : l3 + 16);
     } else {
       blank_port(one, many, l4, protocol, l3 + 12);
       blank_port(one, many, l4 + 2, protocol, l3 + 16);
     }
     const std::size_t checksum = l4 + (protocol == kTcpProtocol ? 16 : protocol == kUdpProtocol ? 6 : 2);
     if (checksum + 2 <= one.size()) {
-      set16(one, checksum, 0);
-      set16(many, checksum, 0);
+      store_be16(&one[checksum], 0);
+      store_be16(&many[checksum], 0);
     }
   }
   void blank_port(Frame& one, Frame& many, std::size_t at, std::uint8_t protocol, std::size_t address_at) {
-    const std::uint32_t address = get32(one, address_at);
+    const std::uint32_t address = load_be32(&one[address_at]);
     if (is_external(address)) {
-      const End a{protocol, address, get16(one, at)};
-      const End b{protocol, address, get16(many, at)};
+      const End a{protocol, address, load_be16(&one[at])};
+      const End b{protocol, address, load_be16(&many[at])};
       EXPECT_EQ(one_for_many_.emplace(b, a).first->second, a);
       EXPECT_EQ(many_for_one_.emplace(a, b).first->second, b);
       EXPECT_EQ(std::get<2>(a) % 2, std::get<2>(b) % 2) << "parity";
-      set16(one, at, 0);
-      set16(many, at, 0);
+      store_be16(&one[at], 0);
+      store_be16(&many[at], 0);
     }
   }
 
@@ -170,7 +175,7 @@ class Traffic {
     Frame sent;
     switch (below(3)) {
       case 0:
-        sent = make_echo(8, host(), server(), port());
+        sent = echo_request(host(), server(), port());
         break;
       case 1:
         sent = make_segment(host(), server(), port(), 80, kSyn);
@@ -190,8 +195,8 @@ class Traffic {
     Frame to_many = answer_to(about.many);
     if (about.sent[kL3 + 9] == kTcpProtocol) {
       to_one[kL4 + 13] = to_many[kL4 + 13] = flags();
-      set_checksums(to_one);
-      set_checksums(to_many);
+      to_one = with_checksums(std::move(to_one));
+      to_many = with_checksums(std::move(to_many));
     }
     const auto outcomes = pair_->send(to_one, to_many);
     ASSERT_TRUE(outcomes.passed());
@@ -229,7 +234,7 @@ class Traffic {
       return protocol == kTcpProtocol
                  ? make_segment(from, source_of(receiver), from_port, source_port_of(receiver), kSyn)
              : protocol == kUdpProtocol ? udp(from, from_port, source_of(receiver), source_port_of(receiver))
-                                        : make_echo(8, from, source_of(receiver), get16(receiver, kL4 + 4));
+                                        : echo_request(from, source_of(receiver), load_be16(&receiver[kL4 + 4]));
     };
     const auto outcomes = pair_->send(make(to.one), make(to.many));
     ASSERT_EQ(outcomes.passed(), to.has_ports());
@@ -275,8 +280,8 @@ class Traffic {
     const std::array frames{
         udp(server(), 53, kExternal + below(4), static_cast<std::uint16_t>(1 + below(1023))),
         udp(host(), port(), kExternal, 700),
-        make_echo(8, server(), kExternal, port()),
-        make_echo(0, host(), server(), port()),
+        echo_request(server(), kExternal, port()),
+        echo_reply(host(), server(), port()),
         make_frame(50, host(), server(), 0, 0, "esp"),
         make_frame(47, server(), kExternal, 0, 0, "gre"),
         udp(server(), port(), host(), port()),
@@ -339,8 +344,8 @@ TEST_P(Divided, a_port_is_kept_where_it_is_of_the_host_s_shard_and_else_its_pari
     kept += external == port ? 1 : 0;
     ASSERT_EQ(external == port, parts.part_with(port) == sent.shard && !taken.contains(port));
     ASSERT_TRUE(taken.insert(external).second);
-    const Sent echo = nat.send(make_echo(8, kHost + i, kServer, port), kStart);
-    EXPECT_EQ(identifiers.part_with(get16(echo.frame, kL4 + 4)), sent.shard);
+    const Sent echo = nat.send(echo_request(kHost + i, kServer, port), kStart);
+    EXPECT_EQ(identifiers.part_with(load_be16(&echo.frame[kL4 + 4])), sent.shard);
   }
   EXPECT_GT(kept, 0U);
   EXPECT_LT(kept, 400U);
@@ -466,7 +471,7 @@ class Hammer {
 
   Hammer() : nat_(concat(kOneAddress, "timeouts: {udp: 1}\nmax_mappings: 4000\n"), 2) {
     for (std::uint32_t host = kHost; hosts_[0] == 0 || hosts_[1] == 0; ++host) {
-      hosts_.at(nat_.send(make_echo(8, host, kServer, 1), kStart).shard) = host;
+      hosts_.at(nat_.send(echo_request(host, kServer, 1), kStart).shard) = host;
     }
     for (const std::uint32_t shard : {0U, 1U}) {
       for (std::uint16_t i = 0; i < kConnections; ++i) {

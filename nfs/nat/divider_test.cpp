@@ -12,6 +12,8 @@
 namespace catena::nat::testing {
 namespace {
 
+using namespace nf::testing;
+
 constexpr std::uint32_t kShards = 8;
 constexpr std::uint32_t kDividedRouter = 0x0A0000FE;
 
@@ -69,7 +71,7 @@ TEST_F(Dividing, outbound_packets_go_by_their_host_whatever_they_are) {
     EXPECT_EQ(shard_of(udp(host, 1, kServer, 2)), shard);
     EXPECT_EQ(shard_of(udp(host, 9, kExternal, 2000)), shard) << "hairpinned";
     EXPECT_EQ(shard_of(make_segment(host, 0x08080808, 3, 4, 0x02)), shard);
-    EXPECT_EQ(shard_of(make_echo(8, host, kServer, 7)), shard);
+    EXPECT_EQ(shard_of(echo_request(host, kServer, 7)), shard);
     EXPECT_EQ(shard_of(in_two(udp(host, 1, kServer, 2), 5, 16).first), shard);
     EXPECT_EQ(shard_of(in_two(udp(host, 1, kServer, 2), 5, 16).second), shard);
     EXPECT_EQ(shard_of(udp(kServer, 2, host, 1)), shard) << "from outside, not translated";
@@ -80,7 +82,7 @@ TEST_F(Dividing, inbound_packets_go_by_their_port_or_identifier) {
   for (std::uint32_t port = 1024; port <= 65535; port += 17) {
     const auto number = static_cast<std::uint16_t>(port);
     ASSERT_EQ(shard_of(udp(kServer, 53, kExternal, number)), port_shard(number));
-    ASSERT_EQ(shard_of(make_echo(0, kServer, kExternal, number)), port_shard(number, Protocol::kIcmp));
+    ASSERT_EQ(shard_of(echo_reply(kServer, kExternal, number)), port_shard(number, Protocol::kIcmp));
   }
   EXPECT_EQ(port_shard(1024), 0U);
   EXPECT_EQ(port_shard(65535), kShards - 1);
@@ -90,7 +92,7 @@ TEST_F(Dividing, inbound_packets_go_by_their_port_or_identifier) {
 TEST_F(Dividing, errors_go_by_what_they_are_about) {
   const Frame sent = udp(kExternal, 33333, kServer, 53);
   EXPECT_EQ(shard_of(make_error(3, kServer, sent)), port_shard(33333));
-  EXPECT_EQ(shard_of(make_error(11, 0x08080808, make_echo(8, kExternal, kServer, 9))), port_shard(9, Protocol::kIcmp));
+  EXPECT_EQ(shard_of(make_error(11, 0x08080808, echo_request(kExternal, kServer, 9))), port_shard(9, Protocol::kIcmp));
   for (std::uint32_t host = kHost; host < kHost + 20; ++host) {
     const Frame received = udp(kServer, 53, host, 1234);
     EXPECT_EQ(shard_of(make_error(3, host, received)), host_shard(host));

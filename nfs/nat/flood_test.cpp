@@ -13,7 +13,8 @@
 namespace catena::nat::testing {
 namespace {
 
-constexpr std::uint8_t kAck = 0x10;
+using namespace nf::testing;
+
 constexpr std::uint32_t kFlooder = 0x0A630000;  // 10.99.0.0
 
 /// A NAT that gets its packets one after another, on the CPU.

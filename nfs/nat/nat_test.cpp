@@ -13,6 +13,9 @@
 namespace catena::nat::testing {
 namespace {
 
+using namespace nf::testing;
+using packet::load_be16;
+using packet::store_be16;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -51,27 +54,27 @@ TEST(Nat, a_taken_port_is_replaced_by_the_next_one_of_the_same_parity) {
 TEST(Nat, tcp_and_udp_and_echoes_have_ports_of_their_own) {
   const RunResult result =
       run_everywhere({udp(kHost, 1234, kServer, 53), make_segment(kOtherHost, kServer, 1234, 80, kSyn),
-                      make_echo(8, kOtherHost, kServer, 1234)});
+                      echo_request(kOtherHost, kServer, 1234)});
   EXPECT_EQ(source_port_of(result.packets[1].frame), 1234);
-  EXPECT_EQ(get16(result.packets[2].frame, kL4 + 4), 1234);
+  EXPECT_EQ(load_be16(&result.packets[2].frame[kL4 + 4]), 1234);
 }
 
 TEST(Nat, an_echo_identifier_is_translated_there_and_back) {
-  const Frame request = make_echo(8, kHost, kServer, 7, 3);
-  const Frame other = make_echo(8, kOtherHost, kServer, 7, 5);
+  const Frame request = echo_request(kHost, kServer, 7, 3);
+  const Frame other = echo_request(kOtherHost, kServer, 7, 5);
   const RunResult result =
-      run_everywhere({request, other, make_echo(0, kServer, kExternal, 7, 3), make_echo(0, kServer, kExternal, 9, 5)});
-  EXPECT_EQ(result.packets[0].frame, make_echo(8, kExternal, kServer, 7, 3));
-  EXPECT_EQ(result.packets[1].frame, make_echo(8, kExternal, kServer, 9, 5));
-  EXPECT_EQ(result.packets[2].frame, make_echo(0, kServer, kHost, 7, 3));
-  EXPECT_EQ(result.packets[3].frame, make_echo(0, kServer, kOtherHost, 7, 5));
+      run_everywhere({request, other, echo_reply(kServer, kExternal, 7, 3), echo_reply(kServer, kExternal, 9, 5)});
+  EXPECT_EQ(result.packets[0].frame, echo_request(kExternal, kServer, 7, 3));
+  EXPECT_EQ(result.packets[1].frame, echo_request(kExternal, kServer, 9, 5));
+  EXPECT_EQ(result.packets[2].frame, echo_reply(kServer, kHost, 7, 3));
+  EXPECT_EQ(result.packets[3].frame, echo_reply(kServer, kOtherHost, 7, 5));
   EXPECT_EQ(result.records[3], R"({"packet":3,"nf":"nat","verdict":"pass","from":"203.0.113.1:9","to":"10.0.0.9:7"})");
 }
 
 TEST(Nat, an_echo_request_from_outside_or_to_ourselves_has_no_mapping) {
-  const RunResult result = run_everywhere({make_echo(8, kHost, kServer, 7), make_echo(8, kServer, kExternal, 7),
-                                           make_echo(8, kHost, kExternal, 7), make_echo(0, kHost, kServer, 7),
-                                           make_echo(0, kHost, kExternal, 7)});
+  const RunResult result = run_everywhere({echo_request(kHost, kServer, 7), echo_request(kServer, kExternal, 7),
+                                           echo_request(kHost, kExternal, 7), echo_reply(kHost, kServer, 7),
+                                           echo_reply(kHost, kExternal, 7)});
   EXPECT_TRUE(passed(result, 0));
   EXPECT_EQ(result.dropped("no_mapping"), 4U);
 }
@@ -111,7 +114,7 @@ TEST(Nat, multicast_and_broadcast_pass_untouched) {
 
 TEST(Nat, what_comes_from_outside_to_an_inside_address_is_dropped_unless_told_otherwise) {
   const std::vector<Frame> frames{udp(kServer, 1, kHost, 2), make_segment(kServer, kHost, 1, 2, kSyn),
-                                  make_echo(8, kServer, kHost, 1), make_frame(50, kServer, kHost, 0, 0, "esp"),
+                                  echo_request(kServer, kHost, 1), make_frame(50, kServer, kHost, 0, 0, "esp"),
                                   udp(kExternal, 1, kHost, 2)};
   const RunResult dropped = run_everywhere(frames);
   EXPECT_EQ(dropped.dropped("inbound_to_inside"), frames.size());
@@ -136,7 +139,7 @@ TEST(Nat, an_inside_source_on_a_port_that_is_not_inside_is_dropped_and_makes_no_
     return store.all()[0].verdict() != packet::Verdict::kDrop;
   };
   EXPECT_FALSE(send(udp(kHost, 2000, kServer, 53), 1));
-  EXPECT_FALSE(send(make_echo(8, kHost, kServer, 7), 64));
+  EXPECT_FALSE(send(echo_request(kHost, kServer, 7), 64));
   EXPECT_FALSE(send(udp(kHost, 2000, kExternal, 53), 1)) << "hairpin";
   EXPECT_FALSE(send(udp(kHost, 2000, kOtherHost, 53), 1)) << "to inside";
   EXPECT_EQ(nf.statistics()[0].value, 0U);
@@ -182,10 +185,7 @@ TEST(Nat, transport_headers_that_are_cut_short_are_malformed) {
     const Frame whole = protocol == kIcmpProtocol ? make_icmp(8, 0, kHost, kServer, 7 << 16, {})
                                                   : make_frame(protocol, kHost, kServer, 1000, 80, "");
     for (std::size_t length = kL4; length < whole.size(); ++length) {
-      Frame cut = whole;
-      cut.resize(length);
-      set16(cut, kL3 + 2, static_cast<std::uint16_t>(length - kL3));
-      frames.push_back(cut);
+      frames.push_back(ends_after(whole, length - kL4));
     }
   }
   const RunResult result = run_everywhere(frames);
@@ -195,9 +195,9 @@ TEST(Nat, transport_headers_that_are_cut_short_are_malformed) {
 
 TEST(Nat, a_udp_checksum_of_zero_stays_zero) {
   Frame out = udp(kHost, 1234, kServer, 53);
-  set16(out, kL4 + 6, 0);
+  store_be16(&out[kL4 + 6], 0);
   const RunResult result = run_everywhere({out});
-  EXPECT_EQ(get16(result.packets[0].frame, kL4 + 6), 0);
+  EXPECT_EQ(load_be16(&result.packets[0].frame[kL4 + 6]), 0);
   EXPECT_EQ(result.packets[0].frame, with_ends(out, kExternal, 1234, kServer, 53));
 }
 
@@ -206,7 +206,8 @@ TEST(Nat, a_udp_checksum_that_comes_out_as_zero_is_sent_as_all_ones) {
   for (std::uint32_t word = 0; word <= 0xFFFF; word += 1) {
     const char payload[2] = {static_cast<char>(word >> 8), static_cast<char>(word)};
     Frame frame = udp(kHost, 1234, kServer, 53, std::string_view(payload, 2));
-    if (get16(with_ends(frame, kExternal, 1234, kServer, 53), kL4 + 6) >= 0xFFF0 || get16(frame, kL4 + 6) >= 0xFFF0) {
+    const Frame translated = with_ends(frame, kExternal, 1234, kServer, 53);
+    if (load_be16(&translated[kL4 + 6]) >= 0xFFF0 || load_be16(&frame[kL4 + 6]) >= 0xFFF0) {
       frames.push_back(std::move(frame));
     }
   }
@@ -214,17 +215,17 @@ TEST(Nat, a_udp_checksum_that_comes_out_as_zero_is_sent_as_all_ones) {
   std::uint32_t all_ones = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     ASSERT_EQ(result.packets[i].frame, with_ends(frames[i], kExternal, 1234, kServer, 53));
-    all_ones += get16(result.packets[i].frame, kL4 + 6) == 0xFFFF ? 1U : 0U;
+    all_ones += load_be16(&result.packets[i].frame[kL4 + 6]) == 0xFFFF ? 1U : 0U;
   }
   EXPECT_EQ(all_ones, 1U);
 }
 
 TEST(Nat, wrong_checksums_stay_wrong_by_the_same_amount) {
   std::vector<Frame> frames{udp(kHost, 1234, kServer, 53), make_segment(kHost, kServer, 1234, 80, kSyn),
-                            make_echo(8, kHost, kServer, 99)};
+                            echo_request(kHost, kServer, 99)};
   const std::size_t checksum_at[] = {kL4 + 6, kL4 + 16, kL4 + 2};
   const auto damage = [](Frame& frame, std::size_t at) {
-    set16(frame, at, static_cast<std::uint16_t>(get16(frame, at) ^ 0x0100));
+    store_be16(&frame[at], static_cast<std::uint16_t>(load_be16(&frame[at]) ^ 0x0100));
   };
   for (std::size_t i = 0; i < frames.size(); ++i) {
     damage(frames[i], kL3 + 10);
@@ -232,28 +233,20 @@ TEST(Nat, wrong_checksums_stay_wrong_by_the_same_amount) {
   }
   const RunResult result = run_everywhere(frames);
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    EXPECT_NE(rfc1071(std::span(result.packets[i].frame).subspan(kL3, 20)), 0);
+    EXPECT_NE(internet_checksum(std::span(result.packets[i].frame).subspan(kL3, 20)), 0);
     EXPECT_FALSE(has_right_checksums(result.packets[i].frame));
     // the one's complement error of the header is what it was
-    EXPECT_EQ(rfc1071(std::span(result.packets[i].frame).subspan(kL3, 20)),
-              rfc1071(std::span(frames[i]).subspan(kL3, 20)));
+    EXPECT_EQ(internet_checksum(std::span(result.packets[i].frame).subspan(kL3, 20)),
+              internet_checksum(std::span(frames[i]).subspan(kL3, 20)));
   }
 }
 
 TEST(Nat, options_and_vlan_tags_do_not_matter) {
-  Frame options = udp(kHost, 1234, kServer, 53);
-  options[kL3] = 0x46;
-  set16(options, kL3 + 2, static_cast<std::uint16_t>(get16(options, kL3 + 2) + 4));
-  options.insert(options.begin() + kL4, {1, 1, 1, 0});
-  set_checksums(options);
-  Frame tagged = udp(kHost, 1234, kServer, 53);
-  Frame tagged_expected = with_ends(tagged, kExternal, 1234, kServer, 53);
-  for (Frame* frame : {&tagged, &tagged_expected}) {
-    frame->insert(frame->begin() + 12, {0x81, 0x00, 0x00, 0x07});
-  }
-  const RunResult result = run_everywhere({options, tagged});
+  const Frame out = udp(kHost, 1234, kServer, 53);
+  const Frame options = with_checksums(with_options(out, 1));
+  const RunResult result = run_everywhere({options, with_vlan(out, 1)});
   EXPECT_EQ(result.packets[0].frame, with_ends(options, kExternal, 1234, kServer, 53));
-  EXPECT_EQ(result.packets[1].frame, tagged_expected);
+  EXPECT_EQ(result.packets[1].frame, with_vlan(with_ends(out, kExternal, 1234, kServer, 53), 1));
 }
 
 // ---- Limits
@@ -317,8 +310,8 @@ TEST(Nat, udp_mappings_live_for_five_minutes_after_the_last_outbound_packet) {
 }
 
 TEST(Nat, echo_mappings_live_for_a_minute) {
-  const Frame out = make_echo(8, kHost, kServer, 7);
-  const Frame in = make_echo(0, kServer, kExternal, 7);
+  const Frame out = echo_request(kHost, kServer, 7);
+  const Frame in = echo_reply(kServer, kExternal, 7);
   EXPECT_TRUE(is_mapped_at({out}, {0}, in, 60));
   EXPECT_FALSE(is_mapped_at({out}, {0}, in, 61));
 }
@@ -350,10 +343,7 @@ TEST(Nat, tcp_mappings_live_by_the_state_of_their_connection) {
 
 TEST(Nat, one_forged_rst_ends_no_connection_that_goes_on) {
   const auto out = [](std::uint8_t flags, std::string_view data = "") {
-    Frame frame = make_frame(kTcpProtocol, kHost, kServer, 1234, 80, data);
-    frame[kL4 + 13] = flags;
-    set_checksums(frame);
-    return frame;
+    return make_segment(kHost, kServer, 1234, 80, flags, data);
   };
   const auto in = [](std::uint8_t flags) { return make_segment(kServer, kExternal, 80, 1234, flags); };
   const std::vector<Frame> opened{out(kSyn), in(kSyn | kAck), out(kAck)};
@@ -380,7 +370,7 @@ TEST(Nat, time_outs_are_configurable) {
   EXPECT_FALSE(is_mapped_at({udp(kHost, 1234, kServer, 53)}, {0}, udp(kServer, 53, kExternal, 1234), 11, kShort));
   EXPECT_FALSE(is_mapped_at({make_segment(kHost, kServer, 1234, 80, kSyn)}, {0},
                             make_segment(kServer, kExternal, 80, 1234, kSyn | kAck), 6, kShort));
-  EXPECT_FALSE(is_mapped_at({make_echo(8, kHost, kServer, 7)}, {0}, make_echo(0, kServer, kExternal, 7), 4, kShort));
+  EXPECT_FALSE(is_mapped_at({echo_request(kHost, kServer, 7)}, {0}, echo_reply(kServer, kExternal, 7), 4, kShort));
   const Frame probe = make_segment(kServer, kExternal, 80, 1234, kAck);
   std::vector<Frame> opened{make_segment(kHost, kServer, 1234, 80, kSyn),
                             make_segment(kServer, kExternal, 80, 1234, kSyn | kAck),
@@ -522,9 +512,9 @@ std::vector<std::pair<Frame, Frame>> sent_and_translated() {
   std::vector<std::pair<Frame, Frame>> result;
   for (Frame const& frame :
        {udp(kHost, 1234, kServer, 53, "some payload"),
-        make_frame(kTcpProtocol, kHost, kServer, 1235, 80, "some payload"), make_echo(8, kHost, kServer, 1236)}) {
+        make_frame(kTcpProtocol, kHost, kServer, 1235, 80, "some payload"), echo_request(kHost, kServer, 1236)}) {
     const bool is_echo = frame[kL3 + 9] == kIcmpProtocol;
-    const std::uint16_t port = get16(frame, is_echo ? kL4 + 4 : kL4);
+    const std::uint16_t port = load_be16(&frame[is_echo ? kL4 + 4 : kL4]);
     result.emplace_back(frame, with_ends(frame, kExternal, port, kServer, destination_port_of(frame)));
   }
   return result;
@@ -581,11 +571,11 @@ TEST(Nat, errors_from_outside_restore_ports_that_were_changed) {
   const Frame other = udp(kOtherHost, 1234, kServer, 53);
   const Frame translated = with_ends(udp(kHost, 1234, kServer, 53), kExternal, 1236, kServer, 53);
   const RunResult result = run_everywhere({other, udp(kHost, 1234, kServer, 53), make_error(3, kServer, translated),
-                                           make_echo(8, kOtherHost, kServer, 9), make_echo(8, kHost, kServer, 9),
-                                           make_error(11, kServer, make_echo(8, kExternal, kServer, 11))});
+                                           echo_request(kOtherHost, kServer, 9), echo_request(kHost, kServer, 9),
+                                           make_error(11, kServer, echo_request(kExternal, kServer, 11))});
   EXPECT_EQ(result.packets[1].frame, translated);
   EXPECT_EQ(result.packets[2].frame, make_error(3, kServer, udp(kHost, 1234, kServer, 53)));
-  EXPECT_EQ(result.packets[5].frame, make_error(11, kServer, make_echo(8, kHost, kServer, 9)));
+  EXPECT_EQ(result.packets[5].frame, make_error(11, kServer, echo_request(kHost, kServer, 9)));
   EXPECT_EQ(result.records[2], R"({"packet":2,"nf":"nat","verdict":"pass","icmp_error":3,)"
                                R"("from":"203.0.113.1:1236","to":"10.0.0.5:1234"})");
 }
@@ -614,11 +604,11 @@ TEST(Nat, errors_about_hairpinned_packets_are_translated_at_both_ends) {
 TEST(Nat, errors_about_what_nobody_sent_have_no_mapping) {
   const Frame never = udp(kExternal, 1234, kServer, 53);
   const RunResult result =
-      run_everywhere({make_error(3, kServer, never), make_error(3, kServer, make_echo(8, kExternal, kServer, 7)),
+      run_everywhere({make_error(3, kServer, never), make_error(3, kServer, echo_request(kExternal, kServer, 7)),
                       make_error(3, kServer, make_frame(50, kExternal, kServer, 0, 0, "0123456")),
-                      make_error(3, kHost, udp(kServer, 53, kHost, 1234)), make_echo(8, kHost, kServer, 7),
-                      make_error(3, kServer, make_echo(0, kExternal, kServer, 7)),
-                      make_error(3, kHost, make_echo(8, kServer, kHost, 7))});
+                      make_error(3, kHost, udp(kServer, 53, kHost, 1234)), echo_request(kHost, kServer, 7),
+                      make_error(3, kServer, echo_reply(kExternal, kServer, 7)),
+                      make_error(3, kHost, echo_request(kServer, kHost, 7))});
   EXPECT_EQ(result.dropped("no_mapping"), 6U);
 }
 
@@ -644,8 +634,8 @@ TEST(Nat, damaged_errors_are_malformed_and_unchanged) {
     Frame quoted(good.begin() + kL4 + 8, good.end());
     quoted[at] = value;
     if (sum) {
-      set16(quoted, 10, 0);
-      set16(quoted, 10, rfc1071(std::span(quoted).first(20)));
+      store_be16(&quoted[10], 0);
+      store_be16(&quoted[10], internet_checksum(std::span(quoted).first(20)));
     }
     frames.push_back(make_icmp(3, 3, kServer, kExternal, 0, quoted));
   };
@@ -696,7 +686,7 @@ std::vector<Frame> random_outbound(std::size_t count, unsigned seed) {
     const std::string payload(below(40), static_cast<char>(below(256)));
     switch (below(3)) {
       case 0:
-        frames.push_back(make_echo(8, source, destination, port, static_cast<std::uint16_t>(i)));
+        frames.push_back(echo_request(source, destination, port, static_cast<std::uint16_t>(i)));
         break;
       case 1:
         frames.push_back(make_frame(kTcpProtocol, source, destination, port, 80, payload));
@@ -711,7 +701,7 @@ std::vector<Frame> random_outbound(std::size_t count, unsigned seed) {
 
 Flow flow_of(Frame const& frame) {
   const std::uint8_t protocol = frame[kL3 + 9];
-  return {protocol, source_of(frame), get16(frame, kL4 + (protocol == kIcmpProtocol ? 4 : 0))};
+  return {protocol, source_of(frame), load_be16(&frame[kL4 + (protocol == kIcmpProtocol ? 4 : 0)])};
 }
 
 constexpr std::string_view kFourExternal = "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.4]\n";
