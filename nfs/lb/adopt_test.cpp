@@ -11,6 +11,7 @@
 namespace catena::lb {
 namespace {
 
+using namespace nf::testing;
 using namespace testing;
 
 using ::testing::HasSubstr;
@@ -82,8 +83,7 @@ TEST_P(Adopt, answers_of_flows_and_counts_go_on) {
   const std::uint64_t created = before.statistic("flows_created");
   LiveLb after(concat(kYaml, "answers_without_flow: pass\n"));
   take_over(after, before);
-  const Frame from_service =
-      with_tcp_flags(make_frame(kTcp, kServiceAddress, client_address(1), 80, client_port(1), "HTTP/1.1 200"), kAck);
+  const Frame from_service = make_segment(kServiceAddress, client_address(1), 80, client_port(1), kAck, "HTTP/1.1 200");
   EXPECT_EQ(after.send(answer(1, backend)).frame, from_service);
   EXPECT_EQ(after.statistic("flows_created"), created);
   EXPECT_EQ(after.statistic(concat("backend_web", backend & 0xFF, "_packets")), 3U);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
-#include <catena/nf/testing/traffic.hpp>
 
-#include "lb_testing.hpp"
+#include "lb.hpp"
 
 CATENA_NF_CONFORMANCE(lb, catena_nf_lb(), [] {
   constexpr std::uint32_t kClient = 0xC6336407;
@@ -26,7 +25,7 @@ CATENA_NF_CONFORMANCE(lb, catena_nf_lb(), [] {
                  make_frame(6, kClient, kService, 1111, 81, "no backend"),
                  with_fragment(make_frame(17, kClient, kService, 1111, 53, "12345678"), 0x0001),
                  make_frame(6, kClient, kBackend, 1111, 8080, "untouched"),
-                 lb::testing::make_error(3, kBackend, make_frame(6, kClient, kBackend, 1111, 8080, "req"), 20),
-                 lb::testing::make_error(3, kClient, make_frame(6, kService, kClient, 80, 1111, "ans"), 8)},
+                 make_error(3, kBackend, make_frame(6, kClient, kBackend, 1111, 8080, "req"), 20),
+                 make_error(3, kClient, make_frame(6, kService, kClient, 80, 1111, "ans"), 8)},
       .reached = {{"no_backend", 1}, {"fragment", 1}}};
 })

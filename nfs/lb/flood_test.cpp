@@ -10,6 +10,8 @@
 namespace catena::lb::testing {
 namespace {
 
+using namespace nf::testing;
+
 /// A connection of a client through the load balancer; the backend answers to whoever the packets come from.
 class Connection {
  public:

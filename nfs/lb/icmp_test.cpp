@@ -11,6 +11,8 @@
 namespace catena::lb::testing {
 namespace {
 
+using namespace nf::testing;
+
 constexpr std::uint32_t kRouter = 0xC0000221;  // 192.0.2.33
 constexpr std::uint32_t kWeb1 = 0x0A000001;
 
@@ -23,12 +25,10 @@ Frame reply(std::uint32_t number, std::uint32_t from) {
 std::uint32_t web_for(std::uint32_t number) { return destination_of(run({request(number)}).packets[0].frame); }
 std::uint32_t dns_for(std::uint32_t number) { return destination_of(run({query(number)}).packets[0].frame); }
 Frame to_web(std::uint32_t number, std::uint32_t backend) {
-  return with_tcp_flags(make_frame(kTcp, client_address(number), backend, client_port(number), 8080, "GET / HTTP/1.1"),
-                        kAck);
+  return make_segment(client_address(number), backend, client_port(number), 8080, kAck, "GET / HTTP/1.1");
 }
 Frame from_service(std::uint32_t number) {
-  return with_tcp_flags(
-      make_frame(kTcp, kServiceAddress, client_address(number), 80, client_port(number), "HTTP/1.1 200"), kAck);
+  return make_segment(kServiceAddress, client_address(number), 80, client_port(number), kAck, "HTTP/1.1 200");
 }
 
 class Errors : public ::testing::TestWithParam<bool> {};
@@ -93,9 +93,7 @@ TEST(Lb, errors_about_others_and_damaged_ones_pass_unchanged) {
   Frame astray = good;  // goes to another address than the quoted source
   packet::store_be32(&astray[30], kServiceAddress + 1);
   frames.push_back(astray);
-  Frame fragment = good;
-  set16(fragment, 20, 0x2000);
-  frames.push_back(fragment);
+  frames.push_back(with_fragment(good, 0x2000));
   const RunResult result = run(frames);
   for (std::size_t i = 1; i < frames.size(); ++i) {
     EXPECT_EQ(result.packets[i].frame, frames[i]) << i;

@@ -14,6 +14,7 @@
 namespace catena::lb::testing {
 namespace {
 
+using namespace nf::testing;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Ge;
@@ -38,10 +39,9 @@ TEST(Lb, a_request_goes_to_a_backend_and_its_answer_comes_from_the_service) {
   EXPECT_THAT(backend, AllOf(Ge(0x0A000001U), Le(0x0A000003U)));
   const RunResult result = run({request(1), answer(1, backend)});
   EXPECT_EQ(result.packets[0].frame,
-            with_tcp_flags(make_frame(kTcp, client_address(1), backend, client_port(1), 8080, "GET / HTTP/1.1"), kAck));
-  EXPECT_EQ(
-      result.packets[1].frame,
-      with_tcp_flags(make_frame(kTcp, kServiceAddress, client_address(1), 80, client_port(1), "HTTP/1.1 200"), kAck));
+            make_segment(client_address(1), backend, client_port(1), 8080, kAck, "GET / HTTP/1.1"));
+  EXPECT_EQ(result.packets[1].frame,
+            make_segment(kServiceAddress, client_address(1), 80, client_port(1), kAck, "HTTP/1.1 200"));
   const std::string name = concat("web", backend - 0x0A000000);
   EXPECT_THAT(result.records,
               ElementsAre(concat(R"({"packet":0,"nf":"lb","verdict":"pass","backend":")", name, R"("})"),
@@ -115,8 +115,7 @@ TEST(Lb, traffic_of_no_service_and_no_flow_passes_unchanged_and_unrecorded) {
 }
 
 TEST(Lb, what_a_backend_of_one_service_sends_to_unknown_clients_comes_from_the_service) {
-  const Frame from_service =
-      with_tcp_flags(make_frame(kTcp, kServiceAddress, client_address(1), 80, client_port(1), "HTTP/1.1 200"), kAck);
+  const Frame from_service = make_segment(kServiceAddress, client_address(1), 80, client_port(1), kAck, "HTTP/1.1 200");
   const RunResult result = run({answer(1, 0x0A000001), answer(1, 0x0A000003)});
   EXPECT_EQ(result.packets[0].frame, from_service);
   EXPECT_EQ(result.packets[1].frame, from_service);
@@ -291,7 +290,7 @@ TEST_F(Draining, a_syn_that_is_sent_again_belongs_to_the_flow) {
 }
 
 TEST_F(Draining, what_follows_a_fin_of_the_client_belongs_to_the_flow_but_a_syn_starts_another) {
-  ASSERT_EQ(live_.backend_for(request(1, kFin)), backend_);
+  ASSERT_EQ(live_.backend_for(request(1, kFinAck)), backend_);
   EXPECT_EQ(live_.backend_for(request(1, kAck)), backend_);
   EXPECT_EQ(live_.backend_for(request(1, kSyn | kAck)), backend_) << "no SYN of a client that connects";
   EXPECT_NE(live_.backend_for(request(1, kSyn)), backend_);
@@ -304,19 +303,19 @@ TEST_F(Draining, a_syn_after_a_rst_starts_another_flow) {
 
 TEST_F(Draining, a_syn_in_an_open_connection_belongs_to_the_flow) {
   EXPECT_EQ(live_.backend_for(request(1, kSyn)), backend_);
-  live_.send(answer(1, backend_, kFin));
+  live_.send(answer(1, backend_, kFinAck));
   EXPECT_EQ(live_.backend_for(request(1, kSyn)), backend_) << "the client has not closed";
 }
 
 TEST_F(Draining, one_fin_ends_no_flow) {
-  live_.send(answer(1, backend_, kFin));
+  live_.send(answer(1, backend_, kFinAck));
   live_.now_ns += 299 * kSecondNs;
   EXPECT_EQ(live_.backend_for(request(1)), backend_) << "half closed connections may go on for long";
 }
 
 TEST_F(Draining, fins_of_both_sides_end_a_flow) {
-  live_.send(answer(1, backend_, kFin));
-  live_.send(request(1, kFin));
+  live_.send(answer(1, backend_, kFinAck));
+  live_.send(request(1, kFinAck));
   live_.now_ns += 10 * kSecondNs;
   EXPECT_EQ(live_.backend_for(request(1)), backend_) << "the last ACK, sent again";
   live_.now_ns += 12 * kSecondNs;
@@ -444,10 +443,7 @@ TEST(Lb, a_client_port_used_for_two_services_with_one_backend_answers_to_the_lat
 }
 
 Frame fragment(Frame frame, std::uint16_t flags_and_offset) {
-  packet::store_be16(&frame[20], flags_and_offset);
-  packet::store_be16(&frame[24], 0);
-  packet::store_be16(&frame[24], static_cast<std::uint16_t>(~folded(sum_of(&frame[14], 20))));
-  return frame;
+  return with_header_checksum(with_fragment(std::move(frame), flags_and_offset));
 }
 
 TEST(Lb, fragments_to_a_service_are_dropped_and_others_pass) {
@@ -520,24 +516,11 @@ TEST(Lb, a_udp_checksum_of_zero_stays_and_a_wrong_checksum_stays_wrong_by_as_muc
 }
 
 TEST(Lb, packets_with_tags_and_options_are_translated) {
-  Frame tagged = request(1);
-  tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x07});
-  Frame optional = request(1);
-  optional[14] = 0x46;
-  optional[17] = static_cast<std::uint8_t>(optional[17] + 4);
-  optional.insert(optional.begin() + 34, {1, 1, 1, 0});
-  packet::store_be16(&optional[24], 0);
-  packet::store_be16(&optional[24], static_cast<std::uint16_t>(~folded(sum_of(&optional[14], 24))));
-  const RunResult result = run({request(1), tagged, optional});
-  Frame untagged = result.packets[1].frame;
-  EXPECT_EQ(Frame(untagged.begin() + 12, untagged.begin() + 16), Frame({0x81, 0x00, 0x00, 0x07}));
-  untagged.erase(untagged.begin() + 12, untagged.begin() + 16);
-  EXPECT_EQ(untagged, result.packets[0].frame);
-  Frame const& with_option = result.packets[2].frame;
-  EXPECT_EQ(destination_of(with_option), destination_of(result.packets[0].frame));
-  EXPECT_EQ(folded(sum_of(&with_option[14], 24)), 0xFFFFU);
-  EXPECT_EQ(Frame(with_option.begin() + 38, with_option.end()),
-            Frame(result.packets[0].frame.begin() + 34, result.packets[0].frame.end()));
+  const RunResult result =
+      run({request(1), with_vlan(request(1), 1), with_header_checksum(with_options(request(1), 1))});
+  Frame const& plain = result.packets[0].frame;
+  EXPECT_EQ(result.packets[1].frame, with_vlan(plain, 1));
+  EXPECT_EQ(result.packets[2].frame, with_header_checksum(with_options(plain, 1)));
 }
 
 /// Requests, answers, other traffic, fragments, all with any TCP flags, some cut short or with bytes changed.

@@ -10,15 +10,7 @@
 namespace catena::lb::testing {
 namespace {
 
-using nf::testing::CommandResult;
-using nf::testing::run_oracle;
-using nf::testing::succeeds;
-using nf::testing::write_capture;
-
-void set_ip_checksum(Frame& frame) {
-  packet::store_be16(&frame[24], 0);
-  packet::store_be16(&frame[24], static_cast<std::uint16_t>(~folded(sum_of(&frame[14], 20))));
-}
+using namespace nf::testing;
 
 std::vector<Frame> frames_of(RunResult const& result) {
   std::vector<Frame> frames;
@@ -67,7 +59,7 @@ class Oracle : public ::testing::Test {
       Frame unchecked = query(i);
       packet::store_be16(&unchecked[40], 0);
       add(unchecked);
-      add(request(i, kFin));
+      add(request(i, kFinAck));
       add(answer(i, web, kRst));
     }
     folder_.write("rules.json", rules + "]");
@@ -92,8 +84,8 @@ class Oracle : public ::testing::Test {
   /// What may come back for a connection and a query: from the client or a router near it about what it got, from the
   /// backend or a router near it about what that got.
   void add_errors(std::uint32_t number, std::uint32_t web, std::uint32_t dns) {
-    const Frame got = with_tcp_flags(
-        make_frame(kTcp, kServiceAddress, client_address(number), 80, client_port(number), "HTTP/1.1 200"), kAck);
+    const Frame got =
+        make_segment(kServiceAddress, client_address(number), 80, client_port(number), kAck, "HTTP/1.1 200");
     const Frame sent = make_frame(kTcp, client_address(number), web, client_port(number), 8080, "GET / HTTP/1.1");
     const std::size_t quoted = 8 + 4 * (number % 8);
     add(make_error(3, client_address(number), got, quoted));
@@ -108,8 +100,7 @@ class Oracle : public ::testing::Test {
   /// With an IP identification of its own, by which the kernel's oracle knows it again.
   void add(Frame frame) {
     packet::store_be16(&frame[18], static_cast<std::uint16_t>(frames_.size() + 1));
-    set_ip_checksum(frame);
-    frames_.push_back(std::move(frame));
+    frames_.push_back(with_header_checksum(std::move(frame)));
   }
 };
 
@@ -147,7 +138,7 @@ TEST_F(Oracle, the_kernels_destination_nat_translates_every_packet_to_the_same_b
     // a router also takes one off the TTL and gives the frame its own addresses
     Frame expected = ours[i];
     --expected[22];
-    set_ip_checksum(expected);
+    expected = with_header_checksum(std::move(expected));
     Frame const& actual = (*routed)[i];
     ASSERT_EQ(Frame(actual.begin() + 14, actual.end()), Frame(expected.begin() + 14, expected.end())) << i;
   }

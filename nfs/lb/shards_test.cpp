@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <catena/nf/testing/traffic.hpp>
 
 #include <functional>
 #include <map>
@@ -18,7 +17,7 @@
 namespace catena::lb::testing {
 namespace {
 
-using nf::testing::with_fragment;
+using namespace nf::testing;
 using ::testing::IsEmpty;
 
 constexpr std::uint32_t kOtherService = 0xCB00710B;  // 203.0.113.11
@@ -62,7 +61,7 @@ Frame shard_reply(std::uint32_t number, std::uint32_t backend) {
   return make_frame(kUdp, backend, client_address(number), 53, client_port(number), "this is");
 }
 Frame other_request(std::uint32_t number, std::uint8_t flags) {
-  return with_tcp_flags(make_frame(kTcp, client_address(number), kOtherService, client_port(number), 80, "GET"), flags);
+  return make_segment(client_address(number), kOtherService, client_port(number), 80, flags, "GET");
 }
 
 /// Backends of the clients' connections and queries while all are up.
@@ -82,8 +81,7 @@ struct Chosen {
 Frame frame_of(std::uint32_t number, std::uint32_t kind, Chosen const& chosen) {
   const std::uint32_t web = chosen.web[number];
   const std::uint32_t dns = chosen.dns[number];
-  const Frame to_web =
-      with_tcp_flags(make_frame(kTcp, client_address(number), web, client_port(number), 8080, "GET / HTTP/1.1"), kAck);
+  const Frame to_web = make_segment(client_address(number), web, client_port(number), 8080, kAck, "GET / HTTP/1.1");
   const Frame from_service =
       make_frame(kTcp, kServiceAddress, client_address(number), 80, client_port(number), "HTTP/1.1 200");
   const std::vector<std::function<Frame()>> makers{
@@ -91,8 +89,8 @@ Frame frame_of(std::uint32_t number, std::uint32_t kind, Chosen const& chosen) {
       [&] { return answer(number, web, kSyn | kAck); },
       [&] { return request(number); },
       [&] { return answer(number, web); },
-      [&] { return request(number, kFin); },
-      [&] { return answer(number, web, kFin); },
+      [&] { return request(number, kFinAck); },
+      [&] { return answer(number, web, kFinAck); },
       [&] { return request(number, kRst); },
       [&] { return shard_query(number); },
       [&] { return shard_reply(number, dns); },
@@ -104,7 +102,7 @@ Frame frame_of(std::uint32_t number, std::uint32_t kind, Chosen const& chosen) {
       [&] { return with_fragment(request(number), 0x0010); },
       [&] { return with_fragment(answer(number, web), 0x2000); },
       [&] { return with_fragment(answer(number, web), 0x0010); },
-      [&] { return nf::testing::make_echo(client_address(number), kServiceAddress, 7, 1, "echo"); },
+      [&] { return make_echo(client_address(number), kServiceAddress, 7, 1, "echo"); },
       [&] { return make_frame(kTcp, client_address(number), web, client_port(number), 22, "ssh"); },
   };
   return makers[kind % makers.size()]();
