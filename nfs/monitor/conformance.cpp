@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
-#include <catena/nf/testing/traffic.hpp>
 
 #include "monitor.hpp"
-
-namespace {
-
-catena::nf::testing::Frame marked(catena::nf::testing::Frame frame) {
-  frame[15] = 46 << 2;
-  return frame;
-}
-
-}  // namespace
 
 CATENA_NF_CONFORMANCE(monitor, catena_nf_monitor(), [] {
   return Subject{.yaml =
@@ -20,7 +10,7 @@ CATENA_NF_CONFORMANCE(monitor, catena_nf_monitor(), [] {
                  .frames = {make_frame(6, 0x0A000001, 0x0B000001, 40000, 80, "request"),
                             make_frame(6, 0x0B000001, 0x0A000001, 80, 40000, "answer"),
                             make_frame(6, 0x0A000001, 0x0B000001, 40000, 80, "of the first flow"),
-                            marked(make_frame(17, 0x0A000002, 0x0B000001, 40000, 53, "query")),
+                            with_tos(make_frame(17, 0x0A000002, 0x0B000001, 40000, 53, "query"), 46 << 2),
                             make_echo(0x0A000001, 0x0B000001, 7, 1, "ping"),
                             make_echo(0x0A000001, 0x0A000002, 3, 4, "with a type"),
                             with_fragment(make_frame(17, 0x0A000001, 0x0A000002, 1, 2, "12345678"), 0x0001)}};

@@ -265,20 +265,11 @@ Observation observed(Frame const& frame) {
 
 /// An IPv4 frame of this protocol without a layer 4 that anybody knows.
 Frame plain_frame(std::uint8_t protocol, std::vector<std::uint8_t> const& payload) {
-  Frame frame(34 + payload.size(), 0);
-  frame[12] = 0x08;
-  frame[14] = 0x45;
-  packet::store_be16(frame.data() + 16, static_cast<std::uint16_t>(20 + payload.size()));
-  frame[23] = protocol;
-  packet::store_be32(frame.data() + 26, 0xC0000201);
-  packet::store_be32(frame.data() + 30, 0xC6336402);
-  std::copy(payload.begin(), payload.end(), frame.begin() + 34);
-  return frame;
+  return nf::testing::make_datagram(protocol, 0xC0000201, 0xC6336402, payload);
 }
 
 TEST(Observe, tcp_gives_ports_and_control_bits_without_the_data_offset) {
-  Frame frame = nf::testing::make_frame(6, 0xC0000201, 0xC6336402, 40'000, 443, "hello");
-  frame[15] = 0xB8;
+  Frame frame = nf::testing::with_tos(nf::testing::make_frame(6, 0xC0000201, 0xC6336402, 40'000, 443, "hello"), 0xB8);
   frame[46] = 0x51;  // data offset 5, the bit that RFC 9768 calls AE
   frame[47] = 0xC2;  // CWR, ECE, SYN
   const Observation result = observed(frame);
@@ -308,11 +299,9 @@ TEST(Observe, other_protocols_and_headers_cut_short_have_no_ports) {
 }
 
 TEST(Observe, later_fragments_have_no_ports) {
-  Frame frame = nf::testing::make_frame(17, 0xC0000201, 0xC6336402, 5, 6, "data");
-  packet::store_be16(frame.data() + 20, 0x0010);
-  EXPECT_EQ(observed(frame).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 17));
-  packet::store_be16(frame.data() + 20, 0x2000);  // the first one has them
-  EXPECT_EQ(observed(frame).key.dport(), 6);
+  const Frame frame = nf::testing::make_frame(17, 0xC0000201, 0xC6336402, 5, 6, "data");
+  EXPECT_EQ(observed(nf::testing::with_fragment(frame, 0x0010)).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 17));
+  EXPECT_EQ(observed(nf::testing::with_fragment(frame, 0x2000)).key.dport(), 6) << "the first one has them";
 }
 
 }  // namespace

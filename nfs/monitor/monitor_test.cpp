@@ -51,8 +51,7 @@ class MonitorTest : public ::testing::Test {
 TEST_F(MonitorTest, a_record_is_one_json_line) {
   RunOptions options;
   options.arrivals_ns = {1'700'000'000'000'000'001, 1'700'000'000'000'000'009};
-  Frame second = make_frame(6, 0xC0000201, 0xC6336402, 40'000, 443, "");
-  second[47] = 0x01;
+  const Frame second = nf::testing::make_segment(0xC0000201, 0xC6336402, 40'000, 443, nf::testing::kFin);
   testing::run(kJson, {make_frame(6, 0xC0000201, 0xC6336402, 40'000, 443, "hello"), second}, folder_, options);
   EXPECT_EQ(folder_.read("flows.jsonl"),
             R"({"src":"192.0.2.1","dst":"198.51.100.2","sport":40000,"dport":443,"protocol":6,"tos":0,"packets":2,)"

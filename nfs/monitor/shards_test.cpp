@@ -39,11 +39,8 @@ struct Traffic {
 
 /// An ICMP error of this code from a router, about a packet of any flow.
 Frame make_error(std::uint32_t src, std::uint32_t dst, std::uint8_t code, std::uint16_t quoted_port) {
-  Frame error = make_frame(17, src, dst, 3 << 8 | code, 0, std::string(28, '\0'));
-  error[23] = packet::kProtocolIcmp;
-  Frame const quoted = make_frame(6, dst, src, quoted_port, 80, "data");
-  std::copy_n(quoted.begin() + 14, 28, error.begin() + 42);
-  return error;
+  const Frame about = make_frame(6, dst, src, quoted_port, 80, "data");
+  return nf::testing::make_icmp(3, code, src, dst, 0, nf::testing::quote_of(about, 8));
 }
 
 /// Flows of all kinds in both directions, with pauses about as long as the time-outs, in the order of time.
