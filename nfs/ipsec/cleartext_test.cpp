@@ -26,12 +26,7 @@ Frame tcp(std::uint32_t destination, std::uint16_t port) {
   return make_frame(packet::kProtocolTcp, 0x0A010001, destination, 1000, port, "hello");
 }
 
-Frame later_fragment(Frame frame) {
-  packet::store_be16(frame.data() + 20, 0x2010);
-  packet::store_be16(frame.data() + 24, 0);
-  packet::store_be16(frame.data() + 24, packet::checksum_finish(packet::checksum_add(frame.data() + 14, 20)));
-  return frame;
-}
+Frame later_fragment(Frame frame) { return with_fragment_word(std::move(frame), 0x2010); }
 
 /// Drops for cleartext, by packet.
 std::vector<bool> dropped(std::string_view selector, std::vector<Frame> const& frames, std::string_view more = "") {
@@ -69,12 +64,7 @@ TEST(Cleartext, selectors_with_ports_are_not_fooled_by_fragments) {
 }
 
 TEST(Cleartext, without_a_whole_transport_header_may_have_any_port) {
-  Frame cut = tcp(0x0A020001, 80);
-  cut.resize(14 + 20 + 8);
-  packet::store_be16(cut.data() + 16, 20 + 8);
-  packet::store_be16(cut.data() + 20, 0x2000);
-  packet::store_be16(cut.data() + 24, 0);
-  packet::store_be16(cut.data() + 24, packet::checksum_finish(packet::checksum_add(cut.data() + 14, 20)));
+  const Frame cut = with_fragment_word(nf::testing::ends_after(tcp(0x0A020001, 80), 8), 0x2000);
   EXPECT_EQ(dropped("{destination: 10.2.0.0/16, protocol: tcp, destination_port: 443}", {cut}),
             (std::vector<bool>{true}));
 }

@@ -172,10 +172,8 @@ TEST_F(CryptoVectors, network_function_decrypts_as_rfc_3686_says) {
                hex(vector.at("KEY")), ", salt: '", hex(vector.at("IV")).substr(0, 8),
                "', authentication_key: 0000000000000000000000000000000000000000}\n");
     Bytes const& cipher = vector.at("CIPHERTEXT");
-    Frame frame =
-        nf::testing::make_frame(packet::kProtocolUdp, 0xC0000201, 0xC0000202, 0, 0,
-                                std::string(cipher::kTextOffset - 8 + cipher.size() + cipher::kIcvBytes, '\0'));
-    frame[23] = packet::kProtocolEsp;
+    Frame frame = nf::testing::make_datagram(packet::kProtocolEsp, 0xC0000201, 0xC0000202,
+                                             Frame(cipher::kTextOffset + cipher.size() + cipher::kIcvBytes, 0));
     packet::store_be32(frame.data() + 34, 256);
     packet::store_be32(frame.data() + 38, 1);
     std::copy_n(vector.at("IV").begin() + 4, cipher::kIvBytes, frame.begin() + 42);

@@ -12,6 +12,7 @@ namespace catena::ipsec {
 namespace {
 
 using nf::testing::Frame;
+using nf::testing::internet_checksum;
 using nf::testing::PacketStore;
 using testing::EcnCase;
 using testing::kEcnDrop;
@@ -39,12 +40,9 @@ Aux aux_for(packet::Packet const& packet, std::uint32_t sequence, OuterHeaders c
 Frame frame_of(packet::Packet const& packet) { return {packet.frame(), packet.frame() + packet.length()}; }
 
 Frame datagram(std::uint32_t payload, std::uint8_t tos = 0, std::uint16_t flags = 0) {
-  Frame frame = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, std::string(payload, 'x'));
-  frame[15] = tos;
-  packet::store_be16(frame.data() + 20, flags);
-  packet::store_be16(frame.data() + 24, 0);
-  packet::store_be16(frame.data() + 24, packet::checksum_finish(packet::checksum_add(frame.data() + 14, 20)));
-  return frame;
+  const std::string text(payload, 'x');
+  const Frame plain = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, text);
+  return testing::with_fragment_word(nf::testing::with_tos(plain, tos), flags);
 }
 
 TEST(EspSizes, text_is_the_shortest_multiple_of_four_that_holds_datagram_and_trailer) {
@@ -68,7 +66,7 @@ TEST(Encapsulate, writes_the_headers_that_the_rfcs_describe) {
   EXPECT_EQ(packet::load_be32(out.data() + 18), 0x00010000U);  // identification: low half of the sequence number
   EXPECT_EQ(out[22], 64);
   EXPECT_EQ(out[23], 50);
-  EXPECT_EQ(packet::checksum_finish(packet::checksum_add(out.data() + 14, 20)), 0);
+  EXPECT_EQ(internet_checksum({out.data() + 14, 20}), 0);
   EXPECT_EQ(packet::load_be32(out.data() + 26), 0xC0000201U);
   EXPECT_EQ(packet::load_be32(out.data() + 30), 0xC6336401U);
   EXPECT_EQ(packet::load_be32(out.data() + 34), 0x01020304U);
@@ -142,7 +140,7 @@ TEST(Encapsulate, builds_tos_and_df_by_policy) {
     encapsulate(packet, aux_for(packet, 1, outer), outer);
     EXPECT_EQ(packet.frame()[15], test.outer_tos) << test.name;
     EXPECT_EQ(packet::load_be16(packet.frame() + 20), test.outer_flags) << test.name;
-    EXPECT_EQ(packet::checksum_finish(packet::checksum_add(packet.frame() + 14, 20)), 0) << test.name;
+    EXPECT_EQ(internet_checksum({packet.frame() + 14, 20}), 0) << test.name;
   }
 }
 
@@ -223,7 +221,7 @@ TEST(Decapsulate, makes_the_ecn_field_that_rfc_6040_says) {
     }
     EXPECT_EQ(status, kDone);
     EXPECT_EQ(packet.frame()[15], 0xB8 | test.leaving) << +test.inner << ' ' << +test.outer;
-    EXPECT_EQ(packet::checksum_finish(packet::checksum_add(packet.frame() + 14, 20)), 0);
+    EXPECT_EQ(internet_checksum({packet.frame() + 14, 20}), 0);
   }
 }
 

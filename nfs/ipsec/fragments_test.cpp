@@ -14,7 +14,10 @@
 namespace catena::ipsec::testing {
 namespace {
 
+using nf::testing::ends_after;
 using nf::testing::make_frame;
+using nf::testing::with_header_checksum;
+using nf::testing::with_tos;
 
 constexpr std::uint32_t kFragmentTunnelEnd = 0xC6336401;
 constexpr std::uint16_t kMore = 0x2000;
@@ -24,12 +27,6 @@ std::string fragment_associations(std::string_view selector) {
   return two_tunnels(selector, "{destination: 10.9.0.0/16}");
 }
 
-Frame with_fragment_word(Frame frame, std::uint16_t word) {
-  packet::store_be16(frame.data() + 20, word);
-  packet::store_be16(frame.data() + 24, 0);
-  packet::store_be16(frame.data() + 24, packet::checksum_finish(packet::checksum_add(frame.data() + 14, 20)));
-  return frame;
-}
 Frame tcp_segment(std::uint32_t destination, std::uint16_t port, std::string_view payload = "hello") {
   return make_frame(packet::kProtocolTcp, 0x0A010001, destination, 1000, port, payload);
 }
@@ -49,9 +46,7 @@ std::vector<std::string> fates(RunResult const& result) {
 }
 
 TEST(Fragments, that_hide_the_ports_of_a_selector_are_dropped_for_that) {
-  Frame first_without_ports = tcp_segment(0x0A020001, 443);
-  first_without_ports.resize(14 + 20 + 8);  // RFC 1858
-  packet::store_be16(first_without_ports.data() + 16, 28);
+  const Frame first_without_ports = ends_after(tcp_segment(0x0A020001, 443), 8);  // RFC 1858
   const RunResult result = run_everywhere(
       "encrypt", fragment_associations("{destination: 10.2.0.0/16, protocol: tcp, destination_port: 443}"),
       {with_fragment_word(tcp_segment(0x0A020001, 443), kMore), with_fragment_word(tcp_segment(0x0A020001, 80), kMore),
@@ -75,14 +70,11 @@ TEST(Fragments, of_esp_in_udp_are_malformed_whichever_part_they_are) {
                                              {udp_datagram(0x0A090001, 53, std::string(100, 'x'))}, "", {1}))
                         .at(0);
   ASSERT_EQ(esp[23], packet::kProtocolUdp);
-  Frame short_first = esp;
-  short_first.resize(14 + 20 + 4);
-  packet::store_be16(short_first.data() + 16, 24);
   const std::vector<Frame> frames{
       with_fragment_word(esp, kMore),
       with_fragment_word(esp, kMore | 10),
       with_fragment_word(esp, 10),
-      with_fragment_word(short_first, kMore),
+      with_fragment_word(ends_after(esp, 4), kMore),
   };
   const RunResult result = run_everywhere("decrypt", fragment_associations("{protocol: tcp}"), frames);
   EXPECT_EQ(result.dropped("malformed"), frames.size());
@@ -160,8 +152,7 @@ TEST(Mtu, the_sender_of_a_packet_that_may_not_be_cut_is_told_what_fits) {
       const Made made = encrypt_one(big, sa_file, more);
       ASSERT_EQ(made.verdict, packet::Verdict::kReply);
       Frame const& reply = made.frame;
-      EXPECT_EQ(packet::checksum_finish(packet::checksum_add(reply.data() + 14, 20)), 0);
-      EXPECT_EQ(packet::checksum_finish(packet::checksum_add(reply.data() + 34, reply.size() - 34)), 0);
+      EXPECT_TRUE(nf::testing::has_right_checksums(reply));
       EXPECT_EQ(packet::load_be32(reply.data() + 26), 0xC0000201U);  // the tunnel's source
       EXPECT_EQ(packet::load_be32(reply.data() + 30), 0x0A010001U);  // the packet's sender
       EXPECT_EQ(packet::load_be16(reply.data() + 34), 0x0304U);      // fragmentation needed and DF set
@@ -215,9 +206,8 @@ TEST(Mtu, is_the_same_on_every_device) {
 TEST(Congestion, is_carried_out_of_the_tunnel_as_rfc_6040_says) {
   std::vector<Frame> plain;
   for (EcnCase const& test : kEcnTable) {
-    plain.push_back(tcp_segment(0x0A020001, 443));
-    plain.back()[15] = static_cast<std::uint8_t>(0xB8 | test.inner);
-    plain.back() = with_fragment_word(plain.back(), 0);  // the checksum
+    const auto tos = static_cast<std::uint8_t>(0xB8 | test.inner);
+    plain.push_back(with_header_checksum(with_tos(tcp_segment(0x0A020001, 443), tos)));
   }
   const std::string sa_file = fragment_associations("{protocol: tcp}");
   std::vector<Frame> sent = frames_of(run_everywhere("encrypt", sa_file, plain));
@@ -233,9 +223,8 @@ TEST(Congestion, is_carried_out_of_the_tunnel_as_rfc_6040_says) {
       EXPECT_EQ(packet.verdict, packet::Verdict::kDrop);
       continue;
     }
-    Frame expected = plain[i];
-    expected[15] = static_cast<std::uint8_t>(0xB8 | kEcnTable[i].leaving);
-    EXPECT_EQ(packet.frame, with_fragment_word(expected, 0)) << i;
+    const auto tos = static_cast<std::uint8_t>(0xB8 | kEcnTable[i].leaving);
+    EXPECT_EQ(packet.frame, with_header_checksum(with_tos(plain[i], tos))) << i;
   }
 }
 

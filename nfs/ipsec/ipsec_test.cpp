@@ -3,13 +3,13 @@
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/traffic.hpp>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
 #include <random>
 
@@ -17,6 +17,7 @@ namespace catena::ipsec::testing {
 namespace {
 
 using nf::testing::make_frame;
+using nf::testing::with_fragment;
 using ::testing::HasSubstr;
 
 constexpr std::string_view kSaFile = R"(associations:
@@ -149,25 +150,14 @@ TEST(RoundTrip, gives_the_original_frames) {
   for (std::uint32_t i = 0; i < 300; ++i) {
     frames.push_back(tcp(0x0A000000 + i, std::string(i * 5, 'y')));
   }
-  for (std::uint8_t ihl = 6; ihl <= 15; ++ihl) {  // IPv4 options
-    Frame frame = udp(0x0A020001, "options");
-    frame.insert(frame.begin() + 34, (ihl - 5U) * 4U, 1);
-    frame[14] = static_cast<std::uint8_t>(0x40 | ihl);
-    packet::store_be16(frame.data() + 16, static_cast<std::uint16_t>(frame.size() - 14));
-    frames.push_back(frame);
+  for (unsigned words = 1; words <= 10; ++words) {
+    frames.push_back(nf::testing::with_options(udp(0x0A020001, "options"), words));
   }
-  for (const int fragment : {0x2000, 0x2064, 0x00C8}) {
-    Frame frame = udp(0x0A030001, "a part of a datagram");
-    packet::store_be16(frame.data() + 20, static_cast<std::uint16_t>(fragment));
-    frames.push_back(frame);
+  for (const std::uint16_t word : std::initializer_list<std::uint16_t>{0x2000, 0x2064, 0x00C8}) {
+    frames.push_back(with_fragment(udp(0x0A030001, "a part of a datagram"), word));
   }
-  for (std::uint32_t tags = 1; tags <= 2; ++tags) {
-    Frame frame = udp(0x0A020001, "tagged");
-    for (std::uint32_t i = 0; i < tags; ++i) {
-      const Frame tag{0x81, 0x00, 0x00, static_cast<std::uint8_t>(i + 1)};
-      frame.insert(frame.begin() + 12, tag.begin(), tag.end());
-    }
-    frames.push_back(frame);
+  for (unsigned tags = 1; tags <= 2; ++tags) {
+    frames.push_back(nf::testing::with_vlan(udp(0x0A020001, "tagged"), tags));
   }
   const RunResult there = run_everywhere("encrypt", kSaFile, frames, "mtu: 2034");
   ASSERT_EQ(survivors(there).size(), frames.size());
@@ -261,10 +251,8 @@ TEST(Decrypt, the_window_can_be_switched_off) {
 }
 
 TEST(Decrypt, fragments_of_esp_are_malformed) {
-  std::vector<Frame> frames(2, encrypted(plain(1)).at(0));
-  packet::store_be16(frames[0].data() + 20, 0x2000);
-  packet::store_be16(frames[1].data() + 20, 0x0010);
-  const RunResult result = run_everywhere("decrypt", kSaFile, frames);
+  const Frame esp = encrypted(plain(1)).at(0);
+  const RunResult result = run_everywhere("decrypt", kSaFile, {with_fragment(esp, 0x2000), with_fragment(esp, 0x0010)});
   EXPECT_EQ(result.dropped("malformed"), 2U);
   EXPECT_EQ(result.records.at(0), R"({"packet":0,"nf":"ipsec","verdict":"drop","reason":"malformed"})");
 }
@@ -297,9 +285,8 @@ TEST(Decrypt, traffic_that_the_association_may_not_carry_is_dropped) {
 
 /// A packet of the first association, with a good ICV, whose text is `text`.
 Frame authentic(std::string const& text, std::uint32_t sequence) {
-  Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kOuterTunnelEnd, 0, 0,
-                           std::string(cipher::kTextOffset - 8 + text.size() + cipher::kIcvBytes, '\0'));
-  frame[23] = packet::kProtocolEsp;
+  Frame frame = nf::testing::make_datagram(packet::kProtocolEsp, 0xC0000201, kOuterTunnelEnd,
+                                           Frame(cipher::kTextOffset + text.size() + cipher::kIcvBytes, 0));
   std::uint8_t* esp = frame.data() + 34;
   packet::store_be32(esp, 4096);
   packet::store_be32(esp + 4, sequence);

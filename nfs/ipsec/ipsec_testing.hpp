@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// What the tests of this NF share.
@@ -73,6 +74,11 @@ void expect_frames(std::vector<Frame> const& actual, std::vector<Frame> const& e
 
 /// Frames that are plain IPv4, cut after the datagram.
 std::vector<Frame> ipv4_frames(std::vector<Frame> const& frames);
+
+/// The frame with this word of flags and offset in its IPv4 header, whose checksum is right.
+inline Frame with_fragment_word(Frame frame, std::uint16_t word) {
+  return nf::testing::with_header_checksum(nf::testing::with_fragment(std::move(frame), word));
+}
 
 /// One UDP frame from 10.1.0.1 to 10.2.0.1 for every payload size in [0, sizes).
 std::vector<Frame> frames_of_every_size(std::uint32_t sizes);

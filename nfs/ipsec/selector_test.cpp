@@ -122,7 +122,7 @@ TEST(Selector, says_where_and_how_a_key_is_wrong) {
 TEST(FlowKey, has_ports_only_where_they_can_be_read) {
   using nf::testing::make_frame;
   std::vector<nf::testing::Frame> frames(3, make_frame(packet::kProtocolTcp, 0x01020304, 0x05060708, 9, 10, "x"));
-  packet::store_be16(frames[1].data() + 20, 0x0001);  // a later fragment
+  frames[1] = nf::testing::with_fragment(frames[1], 0x0001);  // a later one
   frames[2][23] = packet::kProtocolIcmp;
   nf::testing::PacketStore store(frames);
   const auto key_of = [&store](std::uint32_t i) { return flow_key(store.all()[i].frame(), store.all()[i].layers()); };

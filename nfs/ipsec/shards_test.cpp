@@ -73,13 +73,6 @@ constexpr std::string_view kFive = R"(associations:
 )";
 constexpr std::size_t kAssociations = 5;
 
-Frame with_fragment_word(Frame frame, std::uint16_t word) {
-  packet::store_be16(frame.data() + 20, word);
-  packet::store_be16(frame.data() + 24, 0);
-  packet::store_be16(frame.data() + 24, packet::checksum_finish(packet::checksum_add(frame.data() + 14, 20)));
-  return frame;
-}
-
 /// What becomes of one packet: all that anybody can see of it.
 struct Fate {
   Frame frame;
