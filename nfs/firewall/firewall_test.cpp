@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/traffic.hpp>
+#include <catena/nf/testing/frames.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -18,9 +18,11 @@
 namespace catena::firewall {
 namespace {
 
+using nf::testing::ends_after;
 using nf::testing::Frame;
 using nf::testing::make_frame;
 using nf::testing::RunResult;
+using nf::testing::with_fragment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::rules_in;
@@ -38,9 +40,6 @@ Frame other(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst) {
   Frame frame = make_frame(packet::kProtocolUdp, src, dst, 53, 53, "");
   frame[23] = protocol;
   return frame;
-}
-void set_fragment(Frame& frame, std::uint16_t flags_and_offset) {
-  packet::store_be16(frame.data() + 20, flags_and_offset);
 }
 
 TEST_F(Firewall, the_first_rule_that_matches_decides) {
@@ -86,22 +85,15 @@ TEST_F(Firewall, classbench_lines_do_what_classbench_action_says) {
 TEST_F(Firewall, packets_that_should_have_ports_and_show_none_are_decided_by_no_rule) {
   write_rules("deny any any any any 22\nallow any any any any any\n");
   const auto syn = [](std::size_t header_bytes) {  // to port 22, with options, whole
-    Frame frame = tcp(0x0A000001, 1, 4000, 22);
-    frame.resize(34 + header_bytes, 1);
+    Frame frame = ends_after(tcp(0x0A000001, 1, 4000, 22), header_bytes);
     frame[46] = static_cast<std::uint8_t>(header_bytes / 4 << 4);
-    packet::store_be16(frame.data() + 16, static_cast<std::uint16_t>(20 + header_bytes));
     return frame;
   };
   const auto first_part = [](Frame frame, std::size_t bytes) {
-    frame.resize(34 + bytes);
-    packet::store_be16(frame.data() + 16, static_cast<std::uint16_t>(20 + bytes));
-    set_fragment(frame, 0x2000);
-    return frame;
+    return with_fragment(ends_after(std::move(frame), bytes), 0x2000);
   };
-  Frame overwrites_flags = tcp(0x0A000001, 1, 4000, 80);
-  set_fragment(overwrites_flags, 0x0001);
-  Frame later = tcp(0x0A000001, 1, 4000, 80);
-  set_fragment(later, 0x0003);
+  const Frame overwrites_flags = with_fragment(tcp(0x0A000001, 1, 4000, 80), 0x0001);
+  const Frame later = with_fragment(tcp(0x0A000001, 1, 4000, 80), 0x0003);
   Frame header_longer_than_datagram = syn(40);
   header_longer_than_datagram[46] = 0xF0;
   Frame lying_length = udp(0x0A000001, 1, 4000, 22);
@@ -152,12 +144,9 @@ TEST_F(Firewall, packets_without_ports_match_only_rules_that_ask_for_none) {
       "deny icmp 10.0.0.0/8 any any any\n"
       "allow udp 10.0.0.0/8 any any any\n"
       "allow any 11.0.0.0/8 any 0-65535 0-65535\n");
-  Frame first_part = udp(0x0A000001, 1, 53, 53);
-  set_fragment(first_part, 0x2000);
-  Frame later_part = udp(0x0A000001, 1, 53, 53);
-  set_fragment(later_part, 0x2001);
-  Frame last_part = udp(0x0B000001, 1, 53, 53);
-  set_fragment(last_part, 0x0010);
+  const Frame first_part = with_fragment(udp(0x0A000001, 1, 53, 53), 0x2000);
+  const Frame later_part = with_fragment(udp(0x0A000001, 1, 53, 53), 0x2001);
+  const Frame last_part = with_fragment(udp(0x0B000001, 1, 53, 53), 0x0010);
   const RunResult result = run({first_part, later_part, last_part, other(1, 0x0A000001, 1), other(50, 0x0A000001, 1),
                                 other(50, 0x0B000001, 1), other(132, 0x0A000001, 1)});
   EXPECT_THAT(rules_in(result), ElementsAre(0, 4, 5, 3, -1, 5, -1));
@@ -194,13 +183,8 @@ TEST_F(Firewall, every_protocol_number_and_mask_is_told_apart) {
 
 TEST_F(Firewall, no_byte_of_any_packet_changes) {
   write_rules("deny tcp any any any 80\n");
-  Frame options = tcp(1, 2, 3, 80);
-  options[14] = 0x46;
-  options[17] = static_cast<std::uint8_t>(options[17] + 4);
-  options.insert(options.begin() + 34, {1, 1, 1, 0});
-  Frame tagged = tcp(1, 2, 3, 80);
-  tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x07});
-  const std::vector<Frame> frames{tcp(1, 2, 3, 80), udp(1, 2, 3, 80), options, tagged};
+  const std::vector<Frame> frames{tcp(1, 2, 3, 80), udp(1, 2, 3, 80), nf::testing::with_options(tcp(1, 2, 3, 80), 1),
+                                  nf::testing::with_vlan(tcp(1, 2, 3, 80), 1)};
   const RunResult result = run(frames);
   EXPECT_THAT(rules_in(result), ElementsAre(0, -1, 0, 0));
   for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -229,8 +213,7 @@ TEST_F(Firewall, frames_cut_at_every_length_are_decided_alike_everywhere) {
     for (std::size_t length = 0; length <= frame.size(); ++length) {
       frames.emplace_back(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
       if (length >= 34) {  // and the datagram ends there by its own account
-        frames.push_back(frames.back());
-        packet::store_be16(frames.back().data() + 16, static_cast<std::uint16_t>(length - 14));
+        frames.push_back(ends_after(frames.back(), length - 34));
       }
     }
   }
@@ -246,7 +229,7 @@ TEST_F(Firewall, cutting_packets_into_other_batches_changes_nothing) {
   for (int i = 0; i < 600; ++i) {
     frames.push_back(udp(0x0A000000 | (random() & 0x01FFFFFF), random(), 1, static_cast<std::uint16_t>(random())));
     if (random() % 4 == 0) {
-      set_fragment(frames.back(), 1);
+      frames.back() = with_fragment(std::move(frames.back()), 1);
     }
   }
   const RunResult expected = run(frames);

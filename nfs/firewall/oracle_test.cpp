@@ -34,7 +34,7 @@ Frame frame_of(classify::testing::Tuple const& tuple) {
                  static_cast<std::uint16_t>(tuple.sport), static_cast<std::uint16_t>(tuple.dport), "twelve bytes");
   const bool could_have = tuple.protocol == packet::kProtocolTcp || tuple.protocol == packet::kProtocolUdp;
   if (could_have && !tuple.has_ports) {
-    packet::store_be16(frame.data() + 20, 7);
+    frame = nf::testing::with_fragment(std::move(frame), 7);
   }
   return frame;
 }

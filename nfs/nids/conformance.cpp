@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
-#include <catena/nf/testing/traffic.hpp>
 
 #include <string>
 

@@ -109,10 +109,8 @@ TEST(Nids, only_the_part_of_a_datagram_with_its_header_is_tcp_or_udp) {
   folder.write("x.rules",
                "alert udp any any -> any any (content:\"abc\"; sid:1;)\nalert ip any any -> any any (content:\"abc\"; "
                "sid:2;)\n");
-  Frame first = udp("abc");
-  packet::store_be16(first.data() + packet::kEthernetBytes + 6, 0x2000);  // more fragments
-  Frame later = udp("abc");
-  packet::store_be16(later.data() + packet::kEthernetBytes + 6, 0x0001);  // offset 8 bytes
+  const Frame first = nf::testing::with_fragment(udp("abc"), 0x2000);
+  const Frame later = nf::testing::with_fragment(udp("abc"), 0x0001);
   for (device::Device* device : places()) {
     SCOPED_TRACE(name_of(device));
     EXPECT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), {udp("abc"), later}))[2],

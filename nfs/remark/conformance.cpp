@@ -3,18 +3,9 @@
 
 #include "remark.hpp"
 
-namespace {
-
-catena::nf::testing::Frame marked_46() {
-  auto frame = catena::nf::testing::make_frame(6, 0x0A000001, 0x0A000002, 1, 2, "dropped");
-  frame[15] = 46 << 2;
-  return frame;
-}
-
-}  // namespace
-
 CATENA_NF_CONFORMANCE(remark, catena_nf_remark(), [] {
   return Subject{.yaml = "map: [{from: 0, to: 10}]\nunlisted: drop\n",
-                 .frames = {make_frame(17, 0x0A000001, 0x0A000002, 1, 2, "marked"), marked_46()},
+                 .frames = {make_frame(17, 0x0A000001, 0x0A000002, 1, 2, "marked"),
+                            with_tos(make_frame(6, 0x0A000001, 0x0A000002, 1, 2, "dropped"), 46 << 2)},
                  .reached = {{"unlisted", 1}}};
 });

@@ -15,25 +15,10 @@ using ::testing::HasSubstr;
 
 constexpr std::string_view kMap = "map: [{from: 46, to: 10}, {from: 10, to: 0}]\nunlisted: drop\n";
 
-/// The IPv4 header checksum by RFC 1071, written out: the oracle of both incremental updates.
-std::uint16_t checksum_of(Frame const& frame) {
-  std::uint32_t sum = 0;
-  for (std::size_t at = 14; at < 34; at += 2) {
-    sum += at == 24 ? 0U : static_cast<std::uint32_t>(frame[at] << 8 | frame[at + 1]);
-  }
-  while (sum > 0xFFFF) {
-    sum = (sum & 0xFFFF) + (sum >> 16);
-  }
-  return static_cast<std::uint16_t>(~sum);
-}
-
+/// Its checksum is computed over the whole header (RFC 1071): the oracle of both incremental updates.
 Frame frame_with(std::uint8_t tos) {
-  Frame frame = nf::testing::make_frame(17, 0x0A000001, 0x0A000002, 5060, 5060, "voice");
-  frame[15] = tos;
-  const std::uint16_t checksum = checksum_of(frame);
-  frame[24] = static_cast<std::uint8_t>(checksum >> 8);
-  frame[25] = static_cast<std::uint8_t>(checksum);
-  return frame;
+  const Frame plain = nf::testing::make_frame(17, 0x0A000001, 0x0A000002, 5060, 5060, "voice");
+  return nf::testing::with_header_checksum(nf::testing::with_tos(plain, tos));
 }
 
 RunResult run(std::vector<Frame> const& frames) {

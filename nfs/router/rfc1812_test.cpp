@@ -8,7 +8,6 @@
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/run_everywhere.hpp>
 #include <catena/nf/testing/scratch_folder.hpp>
-#include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/icmp.hpp>
 
@@ -18,9 +17,13 @@
 namespace catena::router {
 namespace {
 
+using nf::testing::destination_of;
 using nf::testing::Frame;
+using nf::testing::make_arp_request;
 using nf::testing::make_frame;
 using nf::testing::RunResult;
+using nf::testing::source_of;
+using nf::testing::with_header_checksum;
 using ::testing::HasSubstr;
 
 constexpr std::uint32_t kHost = 0x0A090002;    // 10.9.0.2
@@ -42,15 +45,6 @@ Frame with_macs(Frame frame, Frame const& dst, Frame const& src) {
 }
 Frame from_host(std::uint32_t src, std::uint32_t dst, std::uint8_t ttl = 64) {
   return with_macs(make_frame(17, src, dst, 1, 2, "data", ttl), kLanMac, kHostMac);
-}
-
-/// An ARP request (RFC 826), padded.
-Frame make_arp_request(std::uint32_t sender, std::uint32_t wanted) {
-  Frame frame{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 9, 2, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 9, 2};
-  frame.resize(60);
-  packet::store_be32(&frame[28], sender);
-  packet::store_be32(&frame[38], wanted);
-  return frame;
 }
 
 class Rfc1812 : public ::testing::Test {
@@ -141,13 +135,8 @@ TEST_F(Rfc1812, broadcasts_of_networks_at_its_ports_are_dropped) {
 }
 
 TEST_F(Rfc1812, a_wrong_header_checksum_is_dropped_with_options_too) {
-  Frame plain = from_host(kHost, kServer);
-  Frame options = plain;
-  options[14] = 0x46;
-  options[17] = static_cast<std::uint8_t>(options[17] + 4);
-  options.insert(options.begin() + 34, {1, 1, 1, 0});
-  packet::store_be16(&options[24], 0);
-  packet::store_be16(&options[24], packet::checksum_finish(packet::checksum_add(&options[14], 24)));
+  const Frame plain = from_host(kHost, kServer);
+  const Frame options = with_header_checksum(nf::testing::with_options(plain, 1));
   expect_forwarded({plain, options});
   for (Frame frame : {plain, options}) {
     std::vector<Frame> wrong;
@@ -211,8 +200,8 @@ void expect_error(nf::testing::PacketResult const& result, Frame const& about, s
   Frame const& error = result.frame;
   ASSERT_GE(error.size(), 14U + 28 + about.size() - 14);
   EXPECT_EQ(Frame(error.begin(), error.begin() + 12), with_macs(Frame(12), kHostMac, kLanMac));
-  EXPECT_EQ(packet::load_be32(&error[26]), kOwn) << "from the address of the port that the packet came in on";
-  EXPECT_EQ(packet::load_be32(&error[30]), kHost);
+  EXPECT_EQ(source_of(error), kOwn) << "from the address of the port that the packet came in on";
+  EXPECT_EQ(destination_of(error), kHost);
   EXPECT_EQ(error[34], type);
   EXPECT_EQ(error[35], 0);
   EXPECT_TRUE(std::equal(about.begin() + 14, about.end(), error.begin() + 42)) << "quoted as it came";
@@ -231,9 +220,7 @@ TEST_F(Rfc1812, time_exceeded_and_net_unreachable_are_reported_to_the_sender) {
   EXPECT_THAT(result.records[0], HasSubstr(R"("reply":"time_exceeded")"));
   EXPECT_THAT(result.records[1], HasSubstr(R"("reply":"net_unreachable")"));
   // nobody may be told about these
-  Frame fragment = nf::testing::with_fragment(from_host(kHost, kServer, 1), 4);
-  packet::store_be16(&fragment[24], 0);
-  packet::store_be16(&fragment[24], packet::checksum_finish(packet::checksum_add(&fragment[14], 20)));
+  const Frame fragment = with_header_checksum(nf::testing::with_fragment(from_host(kHost, kServer, 1), 4));
   EXPECT_EQ(run({fragment}, kWithAddresses).dropped("ttl_expired"), 1U);
   EXPECT_EQ(run({frames[0]}, std::string(kWithAddresses) + "icmp_rate: 0\n").dropped("ttl_expired"), 1U);
 }
@@ -260,11 +247,10 @@ TEST_F(Rfc1812, the_router_answers_echo_requests_and_nothing_else_that_is_for_it
     ASSERT_EQ(result.packets[i].verdict, packet::Verdict::kReply);
     EXPECT_EQ(reply.size(), ping.size());
     EXPECT_EQ(Frame(reply.begin(), reply.begin() + 12), with_macs(Frame(12), kHostMac, kLanMac));
-    EXPECT_EQ(packet::load_be32(&reply[26]), i == 0 ? kOwn : 0xC6336401);
-    EXPECT_EQ(packet::load_be32(&reply[30]), kHost);
+    EXPECT_EQ(source_of(reply), i == 0 ? kOwn : 0xC6336401);
+    EXPECT_EQ(destination_of(reply), kHost);
     EXPECT_EQ(reply[34], 0) << "echo reply";
-    EXPECT_EQ(packet::checksum_finish(packet::checksum_add(&reply[14], 20)), 0);
-    EXPECT_EQ(packet::checksum_finish(packet::checksum_add(&reply[34], reply.size() - 34)), 0);
+    EXPECT_TRUE(nf::testing::has_right_checksums(reply));
     EXPECT_TRUE(std::equal(ping.begin() + 38, ping.end(), reply.begin() + 38)) << "identifier, number, data";
   }
   EXPECT_EQ(result.dropped("to_router"), 1U);

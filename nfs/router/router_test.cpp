@@ -22,35 +22,21 @@ namespace catena::router {
 namespace {
 
 using nf::testing::Frame;
+using nf::testing::kL3;
 using nf::testing::make_frame;
 using nf::testing::RunResult;
+using nf::testing::with_header_checksum;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// The header checksum by RFC 1071, written out: sum of all words but the checksum's own.
-std::uint16_t header_checksum(Frame const& frame, std::size_t l3 = 14) {
-  const std::size_t length = (frame[l3] & 0x0FU) * 4U;
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < length; i += 2) {
-    sum += i == 10 ? 0U : static_cast<std::uint32_t>(frame[l3 + i] << 8 | frame[l3 + i + 1]);
-  }
-  while (sum > 0xFFFF) {
-    sum = (sum & 0xFFFF) + (sum >> 16);
-  }
-  return static_cast<std::uint16_t>(~sum);
-}
-void set_checksum(Frame& frame, std::uint16_t checksum, std::size_t l3 = 14) {
-  frame[l3 + 10] = static_cast<std::uint8_t>(checksum >> 8);
-  frame[l3 + 11] = static_cast<std::uint8_t>(checksum);
-}
-
 Frame frame_to(std::uint32_t dst, std::uint8_t ttl = 64) { return make_frame(17, 0xC0A80001, dst, 1, 2, "data", ttl); }
 
+std::uint16_t checksum_in(Frame const& frame) { return packet::load_be16(&frame[kL3 + 10]); }
+
 /// What forwarding by the book makes of `frame`.
-Frame forwarded(Frame frame, std::size_t l3 = 14) {
+Frame forwarded(Frame frame, std::size_t l3 = kL3) {
   --frame[l3 + 8];
-  set_checksum(frame, header_checksum(frame, l3), l3);
-  return frame;
+  return with_header_checksum(std::move(frame), l3);
 }
 
 class Router : public ::testing::Test {
@@ -114,10 +100,9 @@ TEST_F(Router, checksums_around_zero_equal_recomputed_ones) {
   std::vector<Frame> frames;
   for (std::uint32_t id = 0; id <= 0xFFFF; ++id) {
     Frame frame = frame_to(0x0A000001, static_cast<std::uint8_t>(2 + id % 254));
-    frame[18] = static_cast<std::uint8_t>(id >> 8);
-    frame[19] = static_cast<std::uint8_t>(id);
-    const std::uint16_t checksum = header_checksum(frame);
-    set_checksum(frame, checksum);
+    packet::store_be16(&frame[kL3 + 4], static_cast<std::uint16_t>(id));
+    frame = with_header_checksum(std::move(frame));
+    const std::uint16_t checksum = checksum_in(frame);
     if (checksum < 0x0202 || checksum > 0xFDFD) {
       frames.push_back(std::move(frame));
     }
@@ -127,24 +112,17 @@ TEST_F(Router, checksums_around_zero_equal_recomputed_ones) {
   std::uint32_t zeros = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     ASSERT_EQ(result.packets[i].frame, forwarded(frames[i])) << i;
-    zeros += header_checksum(result.packets[i].frame) == 0 ? 1U : 0U;
+    zeros += checksum_in(result.packets[i].frame) == 0 ? 1U : 0U;
   }
   EXPECT_GT(zeros, 0U);
 }
 
 TEST_F(Router, options_vlan_tags_and_fragments_are_forwarded) {
   write_routes("0.0.0.0/0 5\n");
-  Frame options = frame_to(0x0A000001);
-  options[14] = 0x46;
-  options[17] = static_cast<std::uint8_t>(options[17] + 4);
-  options.insert(options.begin() + 34, {1, 1, 1, 0});
-  set_checksum(options, header_checksum(options));
-  Frame tagged = frame_to(0x0A000001);
-  tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x07});
-  Frame fragment = frame_to(0x0A000001);
-  fragment[20] = 0x00;
-  fragment[21] = 0x10;
-  set_checksum(fragment, header_checksum(fragment));
+  const Frame plain = frame_to(0x0A000001);
+  const Frame options = with_header_checksum(nf::testing::with_options(plain, 1));
+  const Frame tagged = nf::testing::with_vlan(plain, 1);
+  const Frame fragment = with_header_checksum(nf::testing::with_fragment(plain, 0x0010));
   const RunResult result = run({options, tagged, fragment});
   EXPECT_EQ(result.packets[0].frame, forwarded(options));
   EXPECT_EQ(result.packets[1].frame, forwarded(tagged, 18));
@@ -200,7 +178,7 @@ TEST_F(Router, every_port_number_can_be_a_next_hop) {
   write_routes(text);
   const RunResult result = run(frames);
   for (std::size_t i = 0; i < frames.size(); i += 2) {
-    const std::uint32_t dst = packet::load_be32(frames[i].data() + 30);
+    const std::uint32_t dst = nf::testing::destination_of(frames[i]);
     ASSERT_EQ(result.packets[i].port, (dst - 0x0A000001) >> 8);
     ASSERT_EQ(result.packets[i].verdict, packet::Verdict::kPass);
     ASSERT_EQ(result.packets[i + 1].verdict, packet::Verdict::kDrop);
