@@ -28,9 +28,9 @@ constexpr std::uint16_t kMtu = 600;
 /// A UDP datagram; every payload differs.
 Frame datagram(std::size_t payload_bytes, bool keep_whole = false) {
   static char letter = 'a';
-  Frame frame = make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, std::string(payload_bytes, letter++));
-  frame[packet::kEthernetBytes + 6] = keep_whole ? 0x40 : 0;
-  return frame;
+  const std::string payload(payload_bytes, letter++);
+  return nf::testing::with_fragment(make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, payload),
+                                    keep_whole ? 0x4000 : 0);
 }
 
 /// A unit of `frames`, all marked with kMtu; frame i arrived at i ns.

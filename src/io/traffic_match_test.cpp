@@ -24,6 +24,7 @@
 namespace catena::io {
 namespace {
 
+using nf::testing::ends_after;
 using nf::testing::make_arp_request;
 using nf::testing::make_echo;
 using nf::testing::make_frame;
@@ -32,13 +33,6 @@ using Frame = std::vector<std::uint8_t>;
 
 constexpr std::uint16_t kLaterFragment = 10;
 constexpr std::uint16_t kMoreFragments = 0x2000;
-
-/// The datagram ends after so many bytes behind the IPv4 header.
-Frame ends_after(Frame frame, std::size_t bytes) {
-  frame.resize(packet::kEthernetBytes + packet::kIpv4MinBytes + bytes);
-  packet::store_be16(&frame[16], static_cast<std::uint16_t>(packet::kIpv4MinBytes + bytes));
-  return frame;
-}
 
 Frame tagged(Frame frame, std::uint16_t tci, std::uint16_t type = kVlanType) {
   const std::array<std::uint8_t, kVlanBytes> tag{static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type),

@@ -70,22 +70,8 @@ std::string mixed_capture() {
 /// Destination unreachable, host unreachable (RFC 792), from `sender`: quotes `datagram`, whose source it goes to, with
 /// `quoted` bytes after its IPv4 header, or all there are.
 nf::testing::Frame make_unreachable(std::uint32_t sender, nf::testing::Frame const& datagram, std::size_t quoted) {
-  constexpr std::size_t kL3 = packet::kEthernetBytes;
-  constexpr std::size_t kL4 = kL3 + packet::kIpv4MinBytes;
-  const std::size_t quote_bytes = std::min(datagram.size() - kL3, packet::kIpv4MinBytes + quoted);
-  const std::string quote(datagram.begin() + kL3, datagram.begin() + static_cast<std::ptrdiff_t>(kL3 + quote_bytes));
-  // the headers of UDP and of this message are of the same size
-  nf::testing::Frame frame =
-      nf::testing::make_frame(packet::kProtocolUdp, sender, packet::load_be32(&datagram[kL3 + 12]), 0, 0, quote);
-  frame[kL3 + 9] = packet::kProtocolIcmp;
-  packet::store_be16(&frame[kL3 + 10], 0);
-  packet::store_be16(&frame[kL3 + 10],
-                     packet::checksum_finish(packet::checksum_add(&frame[kL3], packet::kIpv4MinBytes)));
-  std::fill_n(&frame[kL4], packet::kUdpBytes, std::uint8_t{0});
-  frame[kL4] = 3;
-  frame[kL4 + 1] = 1;
-  packet::store_be16(&frame[kL4 + 2], packet::checksum_finish(packet::checksum_add(&frame[kL4], frame.size() - kL4)));
-  return frame;
+  return nf::testing::make_icmp(3, 1, sender, nf::testing::source_of(datagram), 0,
+                                nf::testing::quote_of(datagram, quoted));
 }
 
 }  // namespace

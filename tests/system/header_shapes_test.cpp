@@ -12,10 +12,10 @@
 #include "system/packet_sets.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/frames.hpp>
 #include <catena/nf/testing/oracle.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/testing/scratch_folder.hpp>
-#include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
@@ -35,13 +35,14 @@
 namespace catena::testing {
 namespace {
 
+using nf::testing::ends_after;
 using nf::testing::Frame;
+using nf::testing::kL3;
+using nf::testing::kL4;
 using nf::testing::with_fragment;
 using nf::testing::with_options;
 using nf::testing::with_vlan;
 
-constexpr std::size_t kIp = packet::kEthernetBytes;
-constexpr std::size_t kL4 = kIp + packet::kIpv4MinBytes;
 constexpr std::uint16_t kMore = 0x2000;
 constexpr std::uint16_t kSourcePort = 4000;
 constexpr std::uint16_t kPort = 22;  ///< the one that all rules ask for
@@ -53,7 +54,7 @@ Frame tcp(unsigned words) {
   frame.insert(frame.begin() + kL4 + packet::kTcpMinBytes, words * 4 - packet::kTcpMinBytes, 1);
   frame[kL4 + 12] = static_cast<std::uint8_t>(words << 4);
   frame[kL4 + 13] = 0x02;
-  packet::store_be16(&frame[kIp + 2], static_cast<std::uint16_t>(frame.size() - kIp));
+  packet::store_be16(&frame[kL3 + 2], static_cast<std::uint16_t>(frame.size() - kL3));
   return frame;
 }
 Frame udp() {
@@ -63,17 +64,11 @@ Frame icmp() { return nf::testing::make_echo(0x0A000001, kServer, 7, 1, "1234567
 /// What would be ports reads as those of the others.
 Frame of_protocol(std::uint8_t protocol) {
   Frame frame = udp();
-  frame[kIp + 9] = protocol;
+  frame[kL3 + 9] = protocol;
   return frame;
 }
 
-/// The datagram ends after so many bytes behind the IPv4 header, and the frame with it.
-Frame ends_after(Frame frame, std::size_t bytes) {
-  frame.resize(kL4 + bytes);
-  packet::store_be16(&frame[kIp + 2], static_cast<std::uint16_t>(packet::kIpv4MinBytes + bytes));
-  return frame;
-}
-/// The frame does, and the datagram goes on.
+/// The frame ends after so many bytes of its datagram behind the IPv4 header, and the datagram goes on.
 Frame cut_after(Frame frame, std::size_t bytes) {
   frame.resize(kL4 + bytes);
   return frame;
@@ -228,9 +223,7 @@ std::vector<Frame> const& frames() {
         std::uint8_t* ip = &frame[layers.l3];
         packet::store_be16(ip + 4, static_cast<std::uint16_t>(all.size() + 1));
         packet::store_be32(ip + 12, 0x0A000001U + static_cast<std::uint32_t>(all.size()));
-        packet::store_be16(ip + 10, 0);
-        const auto bytes = static_cast<std::size_t>(layers.l4 - layers.l3);
-        packet::store_be16(ip + 10, packet::checksum_finish(packet::checksum_add(ip, bytes)));
+        frame = nf::testing::with_header_checksum(std::move(frame), layers.l3);
       }
       all.push_back(std::move(frame));
     }

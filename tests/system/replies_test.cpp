@@ -44,17 +44,14 @@ const std::vector<NfText> kNfs{
 /// The mixed capture, then datagrams that IPsec answers: too long for its tunnels, and not to be fragmented.
 std::string const& capture() {
   static const std::string kPath = [] {
+    constexpr std::uint16_t kDontFragment = 0x4000;
     std::vector<nf::testing::Frame> frames = nf::testing::read_capture(clear_traffic().front().capture).value();
     for (std::uint16_t port = 1; port <= 10; ++port) {
-      constexpr std::size_t kIp = packet::kEthernetBytes;
-      const std::string payload(1514 - kIp - packet::kIpv4MinBytes - packet::kUdpBytes, 'x');
-      nf::testing::Frame& frame = frames.emplace_back(
-          nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0xC6336401, port, port, payload));
-      packet::store_be16(&frame[kIp + 4], port);  // identifications that no responder answers
-      frame[kIp + 6] = 0x40;                      // DF
-      packet::store_be16(&frame[kIp + 10], 0);
-      packet::store_be16(&frame[kIp + 10],
-                         packet::checksum_finish(packet::checksum_add(&frame[kIp], packet::kIpv4MinBytes)));
+      const std::string payload(1514 - nf::testing::kL4 - packet::kUdpBytes, 'x');
+      nf::testing::Frame frame = nf::testing::with_fragment(
+          nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0xC6336401, port, port, payload), kDontFragment);
+      packet::store_be16(&frame[nf::testing::kL3 + 4], port);  // identifications that no responder answers
+      frames.push_back(nf::testing::with_header_checksum(std::move(frame)));
     }
     std::string path = (scratch_folder() / "too-long.pcap").string();
     EXPECT_EQ(write_capture(path, frames), absl::OkStatus());

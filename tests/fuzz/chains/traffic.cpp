@@ -2,7 +2,7 @@
 #include "fuzz/chains/traffic.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/traffic.hpp>
+#include <catena/nf/testing/frames.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/slot.hpp>
 
@@ -15,8 +15,10 @@
 namespace catena::fuzz {
 namespace {
 
-constexpr std::size_t kL3 = packet::kEthernetBytes;
-constexpr std::size_t kL4 = kL3 + packet::kIpv4MinBytes;
+using nf::testing::kL3;
+using nf::testing::kL4;
+using nf::testing::with_header_checksum;
+
 constexpr std::uint64_t kFirstStamp = 1'700'000'000'000'000'000;
 
 struct Flow {
@@ -102,44 +104,22 @@ std::size_t random_payload_bytes(Random& random, Sizes sizes, std::size_t header
   }
 }
 
-void fix_ip_checksum(Frame& frame) {
-  packet::store_be16(&frame[kL3 + 10], 0);
-  packet::store_be16(&frame[kL3 + 10],
-                     packet::checksum_finish(packet::checksum_add(&frame[kL3], packet::kIpv4MinBytes)));
-}
-
 /// An ICMP error (RFC 792) from `sender` about `datagram`, to its source, that quotes `quoted` bytes after its header.
 Frame make_error(Random& random, std::uint32_t sender, Frame const& datagram, std::size_t quoted) {
   constexpr std::array<std::uint8_t, 5> kTypes{3, 4, 5, 11, 12};
-  const std::size_t bytes = std::min(datagram.size() - kL3, packet::kIpv4MinBytes + quoted);
-  const std::string quote(datagram.begin() + kL3, datagram.begin() + static_cast<std::ptrdiff_t>(kL3 + bytes));
-  Frame frame =
-      nf::testing::make_frame(packet::kProtocolUdp, sender, packet::load_be32(&datagram[kL3 + 12]), 0, 0, quote);
-  frame[kL3 + 9] = packet::kProtocolIcmp;
-  fix_ip_checksum(frame);
-  std::fill_n(&frame[kL4], packet::kIcmpBytes, std::uint8_t{0});
-  frame[kL4] = random.pick(kTypes);
-  frame[kL4 + 1] = static_cast<std::uint8_t>(random.below(5));
-  packet::store_be16(&frame[kL4 + 6], static_cast<std::uint16_t>(random.bits()));
-  packet::store_be16(&frame[kL4 + 2], packet::checksum_finish(packet::checksum_add(&frame[kL4], frame.size() - kL4)));
-  return frame;
+  const std::uint8_t type = random.pick(kTypes);
+  const auto code = static_cast<std::uint8_t>(random.below(5));
+  const auto rest = static_cast<std::uint16_t>(random.bits());
+  return nf::testing::make_icmp(type, code, sender, nf::testing::source_of(datagram), rest,
+                                nf::testing::quote_of(datagram, quoted));
 }
 
 /// The datagram in fragments of about `bytes` bytes (RFC 791, section 3.2).
 std::vector<Frame> split(Frame const& frame, std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(8, bytes / 8 * 8);
   std::vector<Frame> fragments;
-  for (std::size_t at = kL4; at < frame.size(); at += step) {
-    const std::size_t end = std::min(frame.size(), at + step);
-    Frame fragment(frame.begin(), frame.begin() + kL4);
-    fragment.insert(fragment.end(), frame.begin() + static_cast<std::ptrdiff_t>(at),
-                    frame.begin() + static_cast<std::ptrdiff_t>(end));
-    packet::store_be16(&fragment[kL3 + 2], static_cast<std::uint16_t>(fragment.size() - kL3));
-    const bool more = end < frame.size();
-    packet::store_be16(&fragment[kL3 + 6],
-                       static_cast<std::uint16_t>((more ? 0x2000U : 0U) | static_cast<unsigned>((at - kL4) / 8)));
-    fix_ip_checksum(fragment);
-    fragments.push_back(std::move(fragment));
+  for (std::size_t at = 0; kL4 + at < frame.size(); at += step) {
+    fragments.push_back(nf::testing::fragment_of(frame, at, at + step));
   }
   return fragments;
 }
@@ -205,8 +185,7 @@ class TrafficMaker {
                            : nf::testing::make_frame(flow.protocol, flow.source, flow.destination, flow.source_port,
                                                      flow.destination_port, payload, ttl);
     if (random_->chance(30)) {
-      frame[kL3 + 1] = static_cast<std::uint8_t>(random_->bits());
-      fix_ip_checksum(frame);
+      frame = with_header_checksum(nf::testing::with_tos(std::move(frame), static_cast<std::uint8_t>(random_->bits())));
     }
     if (flow.protocol == packet::kProtocolTcp && random_->chance(30)) {
       frame[kL4 + 13] = static_cast<std::uint8_t>(random_->bits());  // flags; the checksum is wrong then
@@ -247,13 +226,11 @@ class TrafficMaker {
                                           random_payload(random, random.below(200))));
       case 6:
         frame[kL3 + 9] = random.pick(kOtherProtocols);
-        fix_ip_checksum(frame);
-        return add(std::move(frame));
+        return add(with_header_checksum(std::move(frame)));
       case 7:
         frame[kL3 + 9] = packet::kProtocolEsp;
         packet::store_be32(&frame[kL4], random.chance(70) ? random.between(4096, 4098) : 7);
-        fix_ip_checksum(frame);
-        return add(std::move(frame));
+        return add(with_header_checksum(std::move(frame)));
       default:
         return add(make_other(random));
     }
