@@ -118,14 +118,13 @@ TEST_P(Adopt, other_limits_are_refused) {
 }
 
 TEST(Load, a_damaged_state_does_no_harm) {
-  const std::string yaml = concat(kYaml, "max_flows: 1000\n");  // hundreds are made
-  LiveLb before(yaml);
+  LiveLb before;
   for (std::uint32_t client = 0; client < 40; ++client) {
     before.send(request(client, client % 3 == 0 ? kSyn : kAck));
     before.send(answer(client, before.backend_for(request(client))));
   }
   nf::testing::expect_damage_does_no_harm(
-      before.lb(), [&] { return make_lb(yaml); },
+      before.lb(), [] { return make_lb(); },
       [](std::unique_ptr<nf::Nf> nf) {
         std::vector<Frame> frames;
         for (std::uint32_t client = 0; client < 60; ++client) {

@@ -52,9 +52,7 @@ constexpr std::string_view kYaml = R"(services:
 )";
 
 inline std::unique_ptr<nf::Nf> make_lb(std::string_view yaml = kYaml) {
-  // room for a million flows, which most tests do not say, is most of their time
-  const bool says = yaml.find("max_flows") != std::string_view::npos;
-  auto made = nf::testing::make_nf(catena_nf_lb(), says ? std::string(yaml) : concat(yaml, "\nmax_flows: 20000\n"));
+  auto made = nf::testing::make_nf(catena_nf_lb(), nf::testing::with_room(yaml, "max_flows"));
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? std::move(*made) : nullptr;
 }

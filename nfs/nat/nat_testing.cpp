@@ -29,9 +29,7 @@ void expect_same(RunResult const& expected, RunResult const& actual) {
 }  // namespace
 
 Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) {
-  // room for a million mappings, which most tests do not say, is most of their time
-  const bool says = yaml.find("max_mappings") != std::string_view::npos;
-  return make_nf(catena_nf_nat(), says ? std::string(yaml) : concat(yaml, "\nmax_mappings: 20000\n"));
+  return make_nf(catena_nf_nat(), with_room(yaml, "max_mappings"));
 }
 
 RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml,

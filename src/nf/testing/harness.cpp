@@ -27,6 +27,10 @@ Result<std::unique_ptr<Nf>> make_nf(Descriptor const& descriptor, std::string_vi
   return descriptor.create(config);
 }
 
+std::string with_room(std::string_view yaml, std::string_view key) {
+  return yaml.find(key) == std::string_view::npos ? concat(yaml, "\n", key, ": 20000\n") : std::string(yaml);
+}
+
 Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std::vector<Frame> const& frames,
                       device::Device* device, RunOptions const& options) {
   for (Frame const& frame : frames) {

@@ -66,6 +66,9 @@ struct RunOptions {
 /// `yaml`: the NF's config mapping. `folder`: where relative file names start.
 Result<std::unique_ptr<Nf>> make_nf(Descriptor const& descriptor, std::string_view yaml,
                                     std::string const& folder = ".");
+/// `yaml`, in block style, with `key: 20000` where it does not set `key`, the number of entries of a table. A table of
+/// the default size takes longer to make than most tests do.
+std::string with_room(std::string_view yaml, std::string_view key);
 
 /// Decides `frames` with a fresh instance of the NF on the CPU; `device` null, or on the device.
 /// Frames longer than packet::kMaxFrameBytes are an error.
