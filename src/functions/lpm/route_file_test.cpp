@@ -7,11 +7,13 @@
 #include <string>
 #include <tuple>
 
+#include "functions/bad_text.hpp"
+
 namespace catena::lpm {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using catena::testing::BadText;
+using catena::testing::expect_refused;
 
 std::vector<std::tuple<std::uint32_t, int, int, std::uint32_t>> tuples(std::vector<Route> const& routes) {
   std::vector<std::tuple<std::uint32_t, int, int, std::uint32_t>> result;
@@ -39,49 +41,38 @@ TEST(RouteFile, lines_comments_and_blanks_are_read_and_sorted) {
                                      std::tuple(0xFFFFFFFFU, 32, 1, 8U)));
 }
 
-struct BadCase {
-  std::string name;
-  std::string text;
-  std::string position;
-  std::string message;
-};
-class BadRouteFile : public ::testing::TestWithParam<BadCase> {};
+class BadRouteFile : public ::testing::TestWithParam<BadText> {};
 
-TEST_P(BadRouteFile, is_an_error_with_position_and_advice) {
-  const auto routes = parse_routes(GetParam().text, "r.txt");
-  ASSERT_EQ(routes.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(routes.status().message()), StartsWith(GetParam().position));
-  EXPECT_THAT(std::string(routes.status().message()), HasSubstr(GetParam().message));
-}
+TEST_P(BadRouteFile, is_an_error_with_position_and_advice) { expect_refused(GetParam(), parse_routes); }
 
 INSTANTIATE_TEST_SUITE_P(
     Lines, BadRouteFile,
-    ::testing::Values(
-        BadCase{"word", "10.0.0.0/8 1\nhello 3\n", "r.txt:2:1:", "'hello' is no IPv4 prefix"},
-        BadCase{"octet_too_large", "10.0.0.256/8 1\n", "r.txt:1:1:", "'10.0.0.256/8' is no IPv4 prefix"},
-        BadCase{"three_octets", " 10.0.0/8 1\n", "r.txt:1:2:", "is no IPv4 prefix"},
-        BadCase{"five_octets", "10.0.0.0.0/8 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"length_33", "10.0.0.0/33 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"length_missing", "10.0.0.0/ 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"negative", "-1.0.0.0/8 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"ipv6", "2001:db8::/32 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"glued_to_port", "10.0.0.0/8,1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"overflowing_octet", "18446744073709551626.0.0.0/8 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
-        BadCase{"nul_byte", std::string("10.0.0.0/8 1\n\0\n", 15), "r.txt:2:1:", "'?' is no IPv4 prefix"},
-        BadCase{"host_bits", "10.1.2.3/16 1\n", "r.txt:1:12:", "write 10.1.0.0/16"},
-        BadCase{"host_bits_under_default", "0.0.0.1/0 1\n", "r.txt:1:10:", "write 0.0.0.0/0"},
-        BadCase{"no_port", "10.0.0.0/8\n", "r.txt:1:11:", "the output port is missing; write e.g. `10.0.0.0/8 3`"},
-        BadCase{"no_port_but_comment", "10.0.0.0/8 # 3\n", "r.txt:1:12:", "the output port is missing"},
-        BadCase{"port_65534", "10.0.0.0/8 65534\n", "r.txt:1:12:", "'65534' is no output port"},
-        BadCase{"port_word", "10.0.0.0/8 eth0\n", "r.txt:1:12:", "'eth0' is no output port"},
-        BadCase{"port_fraction", "10.0.0.0/8 1.5\n", "r.txt:1:12:", "'1.5' is no output port"},
-        BadCase{"three_columns", "10.0.0.0/8 1 2\n", "r.txt:1:14:", "unexpected '2' after the port"},
-        BadCase{"empty", "", "r.txt:", "no routes"}, BadCase{"only_comments", "# nothing\n\n", "r.txt:", "no routes"},
-        BadCase{"duplicate", "10.0.0.0/8 1\n10.0.0.0/9 1\n10.0.0.0/8 2\n",
-                "r.txt:3:1:", "prefix 10.0.0.0/8 stands on line 1 already"},
-        BadCase{"duplicate_unsorted", "11.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 1\n",
-                "r.txt:3:1:", "prefix 11.0.0.0/8 stands on line 1 already"}),
-    [](auto const& tested) { return tested.param.name; });
+    ::testing::Values(BadText{"word", "10.0.0.0/8 1\nhello 3\n", "2:1", "'hello' is no IPv4 prefix"},
+                      BadText{"octet_too_large", "10.0.0.256/8 1\n", "1:1", "'10.0.0.256/8' is no IPv4 prefix"},
+                      BadText{"three_octets", " 10.0.0/8 1\n", "1:2", "is no IPv4 prefix"},
+                      BadText{"five_octets", "10.0.0.0.0/8 1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"length_33", "10.0.0.0/33 1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"length_missing", "10.0.0.0/ 1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"negative", "-1.0.0.0/8 1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"ipv6", "2001:db8::/32 1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"glued_to_port", "10.0.0.0/8,1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"overflowing_octet", "18446744073709551626.0.0.0/8 1\n", "1:1", "is no IPv4 prefix"},
+                      BadText{"nul_byte", std::string("10.0.0.0/8 1\n\0\n", 15), "2:1", "'?' is no IPv4 prefix"},
+                      BadText{"host_bits", "10.1.2.3/16 1\n", "1:12", "write 10.1.0.0/16"},
+                      BadText{"host_bits_under_default", "0.0.0.1/0 1\n", "1:10", "write 0.0.0.0/0"},
+                      BadText{"no_port", "10.0.0.0/8\n", "1:11",
+                              "the output port is missing; write e.g. `10.0.0.0/8 3`"},
+                      BadText{"no_port_but_comment", "10.0.0.0/8 # 3\n", "1:12", "the output port is missing"},
+                      BadText{"port_65534", "10.0.0.0/8 65534\n", "1:12", "'65534' is no output port"},
+                      BadText{"port_word", "10.0.0.0/8 eth0\n", "1:12", "'eth0' is no output port"},
+                      BadText{"port_fraction", "10.0.0.0/8 1.5\n", "1:12", "'1.5' is no output port"},
+                      BadText{"three_columns", "10.0.0.0/8 1 2\n", "1:14", "unexpected '2' after the port"},
+                      BadText{"empty", "", "", "no routes"}, BadText{"only_comments", "# nothing\n\n", "", "no routes"},
+                      BadText{"duplicate", "10.0.0.0/8 1\n10.0.0.0/9 1\n10.0.0.0/8 2\n", "3:1",
+                              "prefix 10.0.0.0/8 stands on line 1 already"},
+                      BadText{"duplicate_unsorted", "11.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 1\n", "3:1",
+                              "prefix 11.0.0.0/8 stands on line 1 already"}),
+    catena::testing::name_of_case);
 
 TEST(RouteFile, a_file_that_is_not_there_is_not_found) {
   EXPECT_EQ(load_routes("/nonexistent/routes.txt").status().code(), absl::StatusCode::kNotFound);
@@ -89,10 +80,7 @@ TEST(RouteFile, a_file_that_is_not_there_is_not_found) {
 
 TEST(RouteFile, any_cut_of_a_file_is_read_or_refused) {
   const std::string text = "10.1.0.0/16 3 # x\r\n\n10.0.0.0/8 65533\n1.2.3.4 5\n";
-  for (std::size_t length = 0; length <= text.size(); ++length) {
-    const auto routes = parse_routes(std::string_view(text).substr(0, length), "r.txt");
-    EXPECT_TRUE(routes.ok() || routes.status().code() == absl::StatusCode::kInvalidArgument);
-  }
+  catena::testing::expect_any_cut_is_read_or_refused(text, parse_routes);
 }
 
 }  // namespace
