@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same bytes with every NF in a process of its own, and with all of them in one, on the CPU and on a device through
 // its server, as in the chain's own process on the CPU: for the mixed capture and another traffic of each chain; for
-// all of them with CATENA_SAME_BYTES=full in the environment, as `make soak` has it.
+// all of them with CATENA_SAME_BYTES=traffics in the environment, or `full`, as `make soak` has it.
 #include "system/packet_sets.hpp"
 #include "system/same_bytes.hpp"
 
@@ -74,7 +74,7 @@ class ProcessBytes : public ::testing::TestWithParam<std::size_t> {
 TEST_P(ProcessBytes, are_those_of_one_process) {
   const std::size_t traffics = clear_traffic().size();
   for (std::size_t i = 0; i < traffics; ++i) {
-    if (i == 0 || i == 1 + GetParam() % (traffics - 1) || is_full_product()) {
+    if (meets(i, GetParam(), 0, traffics - 1)) {
       expect_same_in_processes(run_of(i), clear_traffic()[i].name);
     }
   }
