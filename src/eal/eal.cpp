@@ -3,7 +3,6 @@
 
 #include <fmt/ranges.h>
 #include <pthread.h>
-#include <rte_build_config.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_memory.h>
@@ -131,7 +130,5 @@ Status start(std::span<const std::string> extra_args) {
   }
   return absl::OkStatus();
 }
-
-std::string_view driver_folder() { return RTE_EAL_PMD_PATH; }
 
 }  // namespace catena::eal

@@ -5,7 +5,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 /// DPDK's environment (EAL): one for each process, never stopped. Thread rule: any thread.
 namespace catena::eal {
@@ -22,9 +21,6 @@ namespace catena::eal {
 ///   FailedPrecondition  it already runs and was started without one of `extra_args`, or by other code of the process
 ///   Unavailable         the EAL refused to start; DPDK cannot try twice, so each later call returns the same
 Status start(std::span<const std::string> extra_args = {});
-
-/// The folder from which start() loads each of DPDK's drivers, a hundred of them, if it is there.
-std::string_view driver_folder();
 
 /// Memory that the EAL may use when it is started without hugepages: room for two full Internet route tables.
 inline constexpr int kMemoryMb = 2048;

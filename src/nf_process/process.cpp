@@ -6,7 +6,6 @@
 #include "core/process_work.hpp"
 #include "core/shared_memory.hpp"
 #include "device/remote/device.hpp"
-#include "eal/eal.hpp"
 #include "nf_process/output_desk.hpp"
 #include "sandbox/control_group.hpp"
 #include "sandbox/limits.hpp"
@@ -395,7 +394,6 @@ struct NfProcess::Impl {
   Status run_here(sandbox::SandboxOptions& sandbox) const {
     sandbox.program = options.program;
     sandbox.readable.push_back({options.program, {}});
-    sandbox.hidden.emplace_back(eal::driver_folder());  // it has no ports, and loading them takes longer than the rest
     return absl::OkStatus();
   }
 

@@ -32,16 +32,10 @@ void show(Arguments& arguments, fs::path const& from, fs::path const& to) {
 }
 
 /// What a program linked against the host's libraries needs.
-void show_host(Arguments& arguments, std::vector<fs::path> const& hidden) {
+void show_host(Arguments& arguments) {
   for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache",
                            "/etc/ld.so.conf", "/etc/ld.so.conf.d"}) {
     show(arguments, path, path);
-  }
-  std::error_code error;
-  for (fs::path const& folder : hidden) {
-    if (fs::is_directory(folder, error)) {
-      add(arguments, {"--tmpfs", folder.string(), "--remount-ro", folder.string()});
-    }
   }
 }
 
@@ -110,7 +104,7 @@ std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds
   if (options.root) {
     show_image(arguments, *options.root);
   } else {
-    show_host(arguments, options.hidden);
+    show_host(arguments);
   }
   add(arguments, {"--proc", "/proc", "--dev", "/dev"});
   if (options.scratch_bytes > 0) {

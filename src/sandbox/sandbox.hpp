@@ -59,7 +59,6 @@ struct SandboxOptions {
   std::vector<std::pair<std::string, std::string>> environment;  ///< nothing else is in it but PWD
   std::vector<int> fds;  ///< the process has duplicates of them as 3, 4, ...; the caller's stay the caller's
   std::vector<ReadOnlyBind> readable;
-  std::vector<std::filesystem::path> hidden;  ///< folders of the host, below /usr, that it sees empty; not of an image
   /// The root file system, instead of the host's /usr and /etc/ld.so.*; the user of the process must be able to reach
   /// it.
   std::optional<Image> root;

@@ -76,15 +76,6 @@ TEST_F(Sandbox, a_readable_file_is_read_where_it_is_shown) {
   EXPECT_EQ(run_with(options).exit_code, 0);
 }
 
-TEST_F(Sandbox, a_hidden_folder_is_empty_and_takes_nothing) {
-  SandboxOptions options = attempt({"read", "/usr/share/common-licenses/GPL-3"});
-  EXPECT_EQ(run_with(options).exit_code, 0);
-  options.hidden = {"/usr/share/common-licenses", "/usr/share/is-not-there"};
-  EXPECT_EQ(run_with(options).exit_code, 1);
-  options.arguments = {"create", "/usr/share/common-licenses/own"};
-  EXPECT_EQ(run_with(options).exit_code, 1);
-}
-
 TEST_F(Sandbox, a_file_that_its_user_may_not_read_is_shown_from_a_descriptor_and_stays_as_it_was) {
   const std::string rules = place() / "rules";
   std::ofstream(rules) << "deny all";
