@@ -78,7 +78,7 @@ TEST_P(Escapes, is_refused_for_its_own_reason_at_its_place) {
   EXPECT_TRUE(!is_inside || std::ranges::all_of(report.refused, [&](Finding const& finding) {
     return lines_of(source, escape.pieces.vendor).contains(finding.line) ||
            lines_of(source, escape.pieces.body).contains(finding.line) ||
-           (escape.rule == "compile" && finding.rule == "compile" && finding.file != "base.kernel.cpp");
+           (std::string_view(escape.rule) == "compile" && finding.rule == "compile" && finding.file != "base.kernel.cpp");
   })) << found;
 }
 
@@ -329,6 +329,25 @@ const Escape kEscapes[] = {
     {"statement_expression", "statement-expression", {.body = "value = @({ u32 x = 1; x; });"}},
     {"range_for", "range-for", {.body = "@for (const u32 word : counts.words) { value += word; }"}},
     {"comma", "comma", {.body = "value = (counts.words[0] = 1@, value);"}},
+    {"counter_in_its_own_condition", "index", {.body = "u32 leak = 0; for (u64 i = 0; i < (leak = counts.words[@i]) % 4 + 1; i += value % 7 + 1) { value += leak; }"}},
+    {"counter_written_with_in_its_own_condition", "index", {.body = "for (u64 i = 0; i < (counts.words[@i] = value) % 4 + 1; i += value % 7 + 1) {}"}},
+    {"counter_behind_two_conditions", "index", {.body = "for (u64 i = 0; i < (counts.words[@i] = value) % 4 + 1 && value != 7; i += value % 7 + 1) {}"}},
+    {"floating_point_number_cast", "cast", {.body = "const float f = 1e20f; value = static_cast<u32>(@f);"}},
+    {"floating_point_number_converted", "cast", {.body = "const float f = 1e20f; value = @f;"}},
+    {"barrier_under_a_condition", "barrier", {.vendor = "inline void wait(u32 v) { if (v < 4) { @catena::kernel::barrier_all(); } }", .body = "wait(value);"}},
+    {"barrier_behind_a_choice", "barrier", {.vendor = "inline u32 one() { catena::kernel::barrier_all(); return 1; } inline u32 wait(u32 v) { return v == 0 ? 0 : @one(); }", .body = "wait(value);"}},
+    {"barrier_behind_an_and", "barrier", {.vendor = "inline bool one() { catena::kernel::barrier_all(); return true; } inline bool wait(u32 v) { return v == 0 && @one(); }", .body = "wait(value);"}},
+    {"barrier_in_a_function_under_a_condition", "barrier", {.vendor = "inline void one() { catena::kernel::barrier_all(); } inline void two() { one(); } inline void wait(u32 v) { if (v != 0) { @two(); } }", .body = "wait(value);"}},
+    {"barrier_behind_a_return", "barrier", {.vendor = "inline u32 wait(u32 v) { if (v == 0) { return 0; } @catena::kernel::barrier_all(); return 1; }", .body = "wait(value);"}},
+    {"barrier_in_a_lambda", "barrier", {.vendor = "inline void wait(u32 v) { const auto one = [] { @catena::kernel::barrier_all(); }; one(); }", .body = "wait(value);"}},
+    {"barrier_in_a_loop_of_any_turns", "barrier", {.vendor = "inline void wait(u32 v) { for (u32 i = 0; i < v; ++i) { @catena::kernel::barrier_all(); } }", .body = "wait(value);"}},
+    {"barrier_in_a_loop_that_some_leave", "barrier", {.vendor = "inline void wait(u32 v) { for (u32 i = 0; i < 4; ++i) { if (v == i) { break; } @catena::kernel::barrier_all(); } }", .body = "wait(value);"}},
+    {"barrier_in_a_loop_with_another_counter", "barrier", {.vendor = "inline void wait(u32 v) { u32 k = v; for (u32 i = 0; k < 4; ++k) { @catena::kernel::barrier_all(); } }", .body = "wait(value);"}},
+    {"barrier_in_a_switch", "barrier", {.vendor = "inline void wait(u32 v) { switch (v) { case 1: @catena::kernel::barrier_all(); break; default: break; } }", .body = "wait(value);"}},
+    {"barrier_in_a_constructor", "barrier", {.vendor = "struct Waits { u32 v = 0; Waits() { @catena::kernel::barrier_all(); } }; inline void wait(u32 v) { const Waits waits; }", .body = "wait(value);"}},
+    {"barrier_in_an_initialiser", "barrier", {.vendor = "inline u32 one() { catena::kernel::barrier_all(); return 1; } struct Waits { u32 v = @one(); }; inline void wait(u32 v) { const Waits waits{}; }", .body = "wait(value);"}},
+    {"large_default_argument_twice", "local-storage", {.vendor = "struct Large { u32 words[600]{}; }; inline u32 fill(u32 v, Large&& large = @Large{}) { return v + large.words[0]; }", .body = "value = fill(value); value = fill(value);"}},
+    {"large_argument_by_value_twice", "local-storage", {.vendor = "struct Large { u32 words[600]{}; }; inline u32 fill(Large large, u32 v) { return v + large.words[0]; }", .body = "value = fill(Large{}, value); value = fill(@Large{}, value);"}},
     {"endless_loop", "endless-loop", {.body = "@for (;;) {}"}},
     {"loop_that_hides_a_check", "endless-loop", {.body = "@while (value >= 16) {} value = table[value];"}},
     {"coroutine", "keyword", {.vendor = "inline u32 later() { @co_return 1; }"}},

@@ -38,7 +38,7 @@ inline u32 rotate_left(u32 value, u32 bits) { return __funnelshift_l(value, valu
 inline u32 shift_right(u32 low, u32 high, u32 bits) { return __funnelshift_r(low, high, bits); }
 inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i32>(value))); }
 /// Index of the lowest set bit; value != 0.
-inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
+inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value | 1U << 31U))) - 1; }
 
 #define CATENA_KERNEL_ENTRY(name)                                                                            \
   extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill,  \
@@ -75,10 +75,10 @@ inline u32 atomic_add(u32* at, u32 value) {
 inline u32 byte_swap(u32 value) { return __builtin_bswap32(value); }
 inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (value >> ((32U - bits) & 31U)); }
 inline u32 shift_right(u32 low, u32 high, u32 bits) {
-  return static_cast<u32>((static_cast<u64>(high) << 32 | low) >> bits);
+  return static_cast<u32>((static_cast<u64>(high) << 32 | low) >> (bits & 31U));
 }
 inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
-inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value)); }
+inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value | 1U << 31U)); }
 
 #define CATENA_KERNEL_ENTRY(name)                                                                                      \
   __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* state,                 \

@@ -46,7 +46,7 @@ Status compile_into(Toolchain const& toolchain, ProgramSource const& source, Opt
   CATENA_RETURN_IF_ERROR(write_sources(source, sources));
   std::vector<std::string> arguments = {
       toolchain.clang, "-x",           "clcpp", "-cl-std=CLC++2021", "-Xclang", "-finclude-default-header", "-target",
-      "spir64",        "-nostdlibinc", "-O2",   "-emit-llvm",        "-c",      "-fno-color-diagnostics",   "-I",
+      "spir64",        "-nostdlibinc", "-O2",   "-fwrapv", "-emit-llvm",        "-c",      "-fno-color-diagnostics",   "-I",
       sources.string()};
   if (optimize == Optimize::kInDriver) {
     arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});

@@ -39,16 +39,6 @@ bool leaves_object(clang::Expr const* initializer) {
          !construction->isListInitialization() && leaves_members(construction->getConstructor()->getParent());
 }
 
-bool names(clang::Stmt const* statement, clang::VarDecl const* variable) {
-  auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(statement);
-  if (named != nullptr && named->getDecl() == variable) {
-    return true;
-  }
-  return std::ranges::any_of(statement->children(), [variable](clang::Stmt const* child) {
-    return child != nullptr && names(child, variable);
-  });
-}
-
 /// A variable, or a part of one, or a temporary object that lives as long as the reference to it.
 bool stays(clang::Expr const* expression) {
   expression = expression->IgnoreParens();

@@ -19,7 +19,6 @@ constexpr auto kCasts = std::to_array<clang::CastKind>({
     clang::CK_IntegralToBoolean,
     clang::CK_BooleanToSignedIntegral,
     clang::CK_IntegralToFloating,
-    clang::CK_FloatingToIntegral,
     clang::CK_FloatingToBoolean,
     clang::CK_FloatingCast,
     clang::CK_FunctionToPointerDecay,  // check_expression() looks at what has a pointer's type
@@ -75,6 +74,11 @@ void Visitor::check_cast(clang::CastExpr const* cast) {
       harmless_.insert(cast);
       harmless_.insert(cast->getSubExpr());
     }
+  } else if (kind == clang::CK_FloatingToIntegral) {
+    refuse(cast->getBeginLoc(), "cast",
+           "a floating-point number that the integer cannot hold has no value, and compilers take the way to it for "
+           "one that is never gone; reckon in integers");
+    harmless_.insert(cast);  // said already
   } else if (std::ranges::find(kCasts, kind) == kCasts.end() && kind != clang::CK_BuiltinFnToFnPtr) {
     refuse(cast->getBeginLoc(), "cast",
            "a cast from '" + shown(cast->getSubExpr()->getType().getAsString()) + "' to '" +
@@ -89,11 +93,27 @@ void Visitor::check_cast(clang::CastExpr const* cast) {
   }
 }
 
+void Visitor::check_parts(clang::Stmt const* statement) {
+  if (auto const* expression = llvm::dyn_cast<clang::Expr>(statement); expression != nullptr) {
+    check_temporary(expression);
+  }
+  for (clang::Stmt const* child : statement->children()) {
+    if (child != nullptr) {
+      check_parts(child);
+    }
+  }
+}
+
 /// Objects without a name take as much of the stack as those with one.
 void Visitor::check_temporary(clang::Expr const* expression) {
   const clang::QualType type = expression->getType();
   if (type.isNull() || type->isDependentType()) {
     return;
+  }
+  if (auto const* standard = llvm::dyn_cast<clang::CXXDefaultArgExpr>(expression); standard != nullptr) {
+    check_parts(standard->getExpr());  // made anew at each call
+  } else if (auto const* member = llvm::dyn_cast<clang::CXXDefaultInitExpr>(expression); member != nullptr) {
+    check_parts(member->getExpr());
   }
   if (llvm::isa<clang::MaterializeTemporaryExpr>(expression) ||
       (llvm::isa<clang::CallExpr>(expression) && expression->isPRValue() && type->isRecordType())) {

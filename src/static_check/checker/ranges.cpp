@@ -67,12 +67,6 @@ std::optional<Range> combined(clang::BinaryOperatorKind operation, Range a, Rang
   }
 }
 
-/// `variable`, read.
-bool is_read_of(clang::Expr const* expression, clang::VarDecl const* variable) {
-  auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(expression->IgnoreParenImpCasts());
-  return named != nullptr && named->getDecl() == variable;
-}
-
 /// Made of literals and constexpr variables by operators of integers. Devices may reckon with other floats than the
 /// compiler that folds a constant, also inside of what is called; a constexpr variable is what that compiler made it.
 bool is_of_integers(clang::Stmt const* part) {
@@ -117,6 +111,19 @@ void for_bindings(clang::Stmt const* statement, bool is_read, std::function<void
 }
 
 }  // namespace
+
+bool is_read_of(clang::Expr const* expression, clang::VarDecl const* variable) {
+  auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(expression->IgnoreParenImpCasts());
+  return named != nullptr && named->getDecl() == variable;
+}
+
+bool names(clang::Stmt const* statement, clang::VarDecl const* variable) {
+  auto const* named = llvm::dyn_cast<clang::DeclRefExpr>(statement);
+  return (named != nullptr && named->getDecl() == variable) ||
+         std::ranges::any_of(statement->children(), [variable](clang::Stmt const* child) {
+           return child != nullptr && names(child, variable);
+         });
+}
 
 bool changes(clang::Stmt const* statement, clang::VarDecl const* variable) {
   bool is_named = false;
@@ -267,7 +274,8 @@ std::optional<Range> Ranges::counter_range(clang::VarDecl const* counter, clang:
     condition = llvm::dyn_cast<clang::BinaryOperator>(condition->getLHS()->IgnoreParenImpCasts());
   }
   if (condition == nullptr || !is_read_of(condition->getLHS(), counter) ||
-      (condition->getOpcode() != clang::BO_LT && condition->getOpcode() != clang::BO_LE)) {
+      (condition->getOpcode() != clang::BO_LT && condition->getOpcode() != clang::BO_LE) ||
+      names(condition->getRHS(), counter)) {  // there it is one step further
     return std::nullopt;
   }
   std::optional<Range> step = Range{1, 1};

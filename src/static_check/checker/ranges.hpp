@@ -57,6 +57,12 @@ class Ranges {
 /// The variable that a loop declares and counts; null if it has none.
 clang::VarDecl const* counter_of(clang::ForStmt const* loop);
 
+/// Whether `statement` names `variable` anywhere, to read it or not.
+bool names(clang::Stmt const* statement, clang::VarDecl const* variable);
+
+/// Whether `expression` is `variable`, read or as what an operator changes.
+bool is_read_of(clang::Expr const* expression, clang::VarDecl const* variable);
+
 /// Whether `statement` may change `variable`: names it other than to read it.
 bool changes(clang::Stmt const* statement, clang::VarDecl const* variable);
 

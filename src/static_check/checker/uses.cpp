@@ -100,6 +100,11 @@ void Visitor::check_call(clang::CallExpr const* call) {
     check_framework_call(call, callee);
   } else if (!is_builtin && places_.stands_with_author(callee->getLocation())) {
     note_call(callee, call->getExprLoc());
+    for (clang::Expr const* argument : call->arguments()) {
+      if (argument->isPRValue() && argument->getType()->isRecordType()) {
+        count_storage(argument->getExprLoc(), argument->getType());  // what is passed by value is copied at each call
+      }
+    }
   } else {
     refuse(call->getExprLoc(), "builtin",
            "'" + shown(callee->getNameAsString()) + "' is the compiler's own; use what catena/kernel/dialect.hpp has");

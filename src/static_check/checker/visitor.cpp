@@ -18,6 +18,12 @@ void Visitor::run() {
     refuse(call.at, "recursion",
            "this call comes back to where it is, and devices have no stack for that; write a loop");
   }
+  for (const clang::SourceLocation at : barriers_.divergent()) {
+    refuse(at, "barrier",
+           "some work-items may not come to this barrier, and a processor then takes them where their own conditions "
+           "do not lead. Wait in the body of a function: not under a condition, in a lambda, behind a `return`, or in a "
+           "loop that does not count from one constant to another");
+  }
   for (Calls::Call const& call : calls_.too_deep(kMaxStack)) {
     refuse(call.at, "local-storage",
            "the functions that wait for one another from here on hold more than " + std::to_string(kMaxStack) +
@@ -158,6 +164,9 @@ void Visitor::leave_function(clang::FunctionDecl const* function) {
   const Scope scope = scopes_.back();
   scopes_.pop_back();
   calls_.add_storage(function, scope.storage);
+  if (!function->isDependentContext() && function->doesThisDeclarationHaveABody()) {
+    barriers_.add(function);
+  }
   const clang::QualType result = function->getReturnType();
   const clang::SourceLocation at = function->getLocation();
   if (function->isDependentContext() || !places_.stands_with_author(at)) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "static_check/checker/barriers.hpp"
 #include "static_check/checker/calls.hpp"
 #include "static_check/checker/findings.hpp"
 #include "static_check/checker/ranges.hpp"
@@ -79,6 +80,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   void check_expression(clang::Expr const* expression);
   void check_cast(clang::CastExpr const* cast);
   void check_temporary(clang::Expr const* expression);
+  void check_parts(clang::Stmt const* statement);
   void check_unary(clang::UnaryOperator const* operation);
   void check_binary(clang::BinaryOperator const* operation);
   void check_subscript(clang::ArraySubscriptExpr const* subscript);
@@ -108,6 +110,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   Types types_;
   Ranges ranges_;
   Calls calls_;
+  Barriers barriers_;
   std::vector<Scope> scopes_;  ///< that the walk is inside of
   /// Parts of an expression in which a pointer is not the author's: the function of a call, the array of an index,
   /// `this` in front of a member, the Context that a variable is made of.
