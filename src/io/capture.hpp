@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 /// Captures through libpcap; for the sources of this folder.
@@ -34,6 +35,7 @@ Result<Capture> open_capture(std::FILE* file, std::string const& path);
 std::uint64_t stamp_ns(pcap_pkthdr const& header);
 
 /// A capture that comes bit by bit from `input`: see open_pcap_source(). `name` is for messages.
-Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor input, std::string const& name);
+Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor input, std::string const& name,
+                                                   std::stop_token const& give_up);
 
 }  // namespace catena::io

@@ -159,7 +159,8 @@ Result<OpenedFile> open_named(std::string const& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops) {
+Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops,
+                                                 std::stop_token const& give_up) {
   if (loops == 0) {
     return absl::InvalidArgumentError(concat(path, ": 0 loops: write 1 or more"));
   }
@@ -168,7 +169,7 @@ Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::u
     CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(file.fd, path));
     return std::make_unique<PcapSource>(path, loops, std::move(file), std::move(capture));
   }
-  return loops == 1 ? open_stream_source(std::move(file.fd), path == kStandardStream ? "standard input" : path)
+  return loops == 1 ? open_stream_source(std::move(file.fd), path == kStandardStream ? "standard input" : path, give_up)
                     : absl::InvalidArgumentError(concat(path, ": no regular file, so it is read only once: write 1"));
 }
 

@@ -241,6 +241,18 @@ TEST(PcapSource, a_capture_that_is_a_fifo_by_now_is_not_waited_for) {
   EXPECT_EQ(sample_capture(folder.path("fifo"), 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(PcapSource, who_waits_for_the_first_bytes_of_a_fifo_can_give_up) {
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("fifo").c_str(), 0600), 0);
+  std::stop_source give_up;
+  std::jthread later([&give_up] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    give_up.request_stop();
+  });
+  EXPECT_TRUE(absl::IsCancelled(open_pcap_source(folder.path("fifo"), 1, give_up.get_token()).status()));
+  EXPECT_TRUE(absl::IsCancelled(open_pcap_source(folder.path("fifo"), 1, give_up.get_token()).status())) << "at once";
+}
+
 /// As a name is exchanged between two looks at it.
 TEST(PcapSource, all_passes_are_of_the_file_that_was_opened) {
   const auto pool = make_pool();

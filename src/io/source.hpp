@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,12 @@ class Source {
 /// captured of it, its arrival time the capture's stamp. `loops`: how often the file is replayed, at least 1; each
 /// pass begins 1 us after the latest stamp of the one before. Drops: "too_long" (above kMaxFrameBytes).
 /// A stream (see is_stream()) is read by a thread of its own, so that receive() never
-/// waits for it, and once only; opening it waits for its first bytes.
+/// waits for it, and once only; opening it waits for its first bytes, or for `give_up`, which makes it Cancelled.
 /// Errors: NotFound if it cannot be opened, InvalidArgument for another link type, no loop at all, several of what can
 /// be read once, or a damaged file (at the start; damage later ends the run with DataLoss that names the frame, counted
 /// from 1 as Wireshark does).
-Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1);
+Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1,
+                                                 std::stop_token const& give_up = {});
 
 struct SampledFrame {
   std::uint32_t bytes;

@@ -202,7 +202,8 @@ class StreamSource final : public Source {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor descriptor, std::string const& name) {
+Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor descriptor, std::string const& name,
+                                                   std::stop_token const& give_up) {
   auto input = std::make_unique<Input>(descriptor.release());
   if (!input->is_ready()) {
     spdlog::info("rx: waiting for a capture to be written to {}", name);
@@ -214,9 +215,14 @@ Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor descriptor, st
   if (file == nullptr) {
     return absl::ResourceExhaustedError(concat(name, ": no memory to read it"));
   }
-  CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(file, name));
+  const std::stop_callback stop(give_up, [&input] { input->stop(); });
+  Result<Capture> capture = open_capture(file, name);
+  if (give_up.stop_requested()) {
+    return absl::CancelledError(concat(name, ": nobody has written a capture to it"));
+  }
+  CATENA_RETURN_IF_ERROR(capture.status());
   try {
-    return std::make_unique<StreamSource>(name, std::move(input), std::move(capture));
+    return std::make_unique<StreamSource>(name, std::move(input), *std::move(capture));
   } catch (std::system_error const& error) {
     return absl::ResourceExhaustedError(concat(name, ": no thread to read it: ", error.what()));
   }

@@ -26,10 +26,11 @@ bool is_pci_address(std::string const& device) {
          head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
 }
 
-Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPort& port) {
+Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPort& port,
+                                                std::stop_token const& give_up) {
   switch (rx.kind) {
     case PortKind::kPcap:
-      return io::open_pcap_source(rx.target, rx.loops);
+      return io::open_pcap_source(rx.target, rx.loops, give_up);
     case PortKind::kGenerator:
       return io::make_generator(rx.generator);
     case PortKind::kReplay:
@@ -54,7 +55,7 @@ std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& port) {
 }
 
 Result<std::vector<std::unique_ptr<io::Source>>> open_sources(PortConfig const& rx, std::vector<io::DpdkPort>& ports,
-                                                              Division& division) {
+                                                              Division& division, std::stop_token const& give_up) {
   const auto parts = static_cast<std::uint32_t>(ports.size());
   const io::PartOf part_of = [&division](packet::Packet const& packet) { return division.shard_of(packet); };
   if (parts > 1 && rx.kind == PortKind::kGenerator) {
@@ -65,7 +66,7 @@ Result<std::vector<std::unique_ptr<io::Source>>> open_sources(PortConfig const& 
   }
   std::vector<std::unique_ptr<io::Source>> sources;
   for (io::DpdkPort& port : ports) {
-    CATENA_ASSIGN_OR_RETURN(sources.emplace_back(), open_source(rx, port));
+    CATENA_ASSIGN_OR_RETURN(sources.emplace_back(), open_source(rx, port, give_up));
   }
   return sources;
 }
@@ -120,7 +121,7 @@ Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const
   if (options.make_source) {
     CATENA_ASSIGN_OR_RETURN(ends.sources.emplace_back(), options.make_source());
   } else {
-    CATENA_ASSIGN_OR_RETURN(ends.sources, open_sources(config.rx, ports, division));
+    CATENA_ASSIGN_OR_RETURN(ends.sources, open_sources(config.rx, ports, division, options.processes.give_up));
   }
   if (options.make_sink) {
     CATENA_ASSIGN_OR_RETURN(ends.sinks.emplace_back(), options.make_sink());

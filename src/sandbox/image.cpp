@@ -27,6 +27,9 @@ struct CloseFolder {
 };
 using Folder = std::unique_ptr<DIR, CloseFolder>;
 
+/// bubblewrap takes 9,000 arguments, and at most three are of one name.
+constexpr std::size_t kMaxEntries = 2800;
+
 /// Whether something is shown below the folder `path`.
 bool has_targets_below(fs::path const& path, std::vector<ReadOnlyBind> const& binds) {
   return std::ranges::any_of(binds, [&path](ReadOnlyBind const& bind) {
@@ -68,6 +71,10 @@ Status add_folder(FileDescriptor folder, fs::path const& from, fs::path const& t
     if (name == "." || name == ".." || is_own(target, binds) ||
         ::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
+    }
+    if (image.entries.size() == kMaxEntries) {
+      return absl::InvalidArgumentError(
+          concat("root '", from.string(), "': more than ", kMaxEntries, " names that a sandbox would have to be told"));
     }
     if (S_ISLNK(status.st_mode)) {
       image.entries.push_back({Image::Kind::kLink, read_link(fd, name.c_str()), target});

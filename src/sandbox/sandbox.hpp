@@ -50,7 +50,8 @@ struct Image {
 
 /// The image in `folder`, for a sandbox with the `binds` that it is to have. Reads names alone, with the rights of the
 /// calling thread, which start() may not have: who names the folder may see no other one. InvalidArgument: not an
-/// absolute path. PermissionDenied as open_named_file(). FailedPrecondition: it cannot be read.
+/// absolute path, or more names than bubblewrap takes. PermissionDenied as open_named_file(). FailedPrecondition: it
+/// cannot be read.
 Result<Image> read_image(std::filesystem::path const& folder, std::vector<ReadOnlyBind> const& binds);
 
 struct SandboxOptions {

@@ -265,6 +265,17 @@ TEST(SeccompFilter, is_changed_by_nobody_while_bubblewrap_reads_it) {
   }
 }
 
+TEST_F(Sandbox, an_image_with_more_names_than_it_can_be_told_is_refused_before_it_is_read_whole) {
+  const fs::path root = place() / "image";
+  fs::create_directories(root);
+  for (int i = 0; i < 3000; ++i) {
+    std::ofstream(root / concat("name", i)) << "";
+  }
+  const Status status = read_image(root, {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("more than 2800 names"));
+}
+
 TEST(Image, is_read_with_the_rights_of_the_thread_that_asks) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "root alone can act for others";

@@ -78,7 +78,8 @@ TEST_P(Escapes, is_refused_for_its_own_reason_at_its_place) {
   EXPECT_TRUE(!is_inside || std::ranges::all_of(report.refused, [&](Finding const& finding) {
     return lines_of(source, escape.pieces.vendor).contains(finding.line) ||
            lines_of(source, escape.pieces.body).contains(finding.line) ||
-           (std::string_view(escape.rule) == "compile" && finding.rule == "compile" && finding.file != "base.kernel.cpp");
+           (std::string_view(escape.rule) == "compile" && finding.rule == "compile" &&
+            finding.file != "base.kernel.cpp");
   })) << found;
 }
 

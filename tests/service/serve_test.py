@@ -3,6 +3,7 @@
 """`catena serve` and those who use it: chains, the commands, HTTP, metrics, what is remembered."""
 
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -189,21 +190,22 @@ class Chains(ServiceTest):
             self.assertEqual(len(reader.read(24)), 24)
         self.assertEqual(service.end(), 0)
 
-    def applying(self, service, file):
-        """The program that applies the file, when the chain waits for the reader of its output."""
-        waits = service.log().count("waiting for a reader")
+    def applying(self, service, file, waiting="waiting for a reader"):
+        """The program that applies the file, when the chain waits for who reads its output or writes its input."""
+        waits = service.log().count(waiting)
         program = subprocess.Popen([BIN, "apply", file, "--socket", service.socket], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: [program.kill(), program.communicate()])
-        wait_for(lambda: service.log().count("waiting for a reader") > waits)
+        wait_for(lambda: service.log().count(waiting) > waits)
         return program
 
-    def test_a_chain_that_waits_for_a_reader_is_there_and_can_be_stopped(self):
+    def test_a_chain_that_waits_for_a_reader_or_a_writer_is_there_and_can_be_stopped(self):
         service = self.serve()
         os.mkfifo(self.folder / "fifo")
-        file = self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}")
-        for method, resource, left in (("POST", "/v1/chains/a/stop", ["stopped"]), ("DELETE", "/v1/chains/a", [])):
-            waiting = self.applying(service, file)
+        for (end, words), (method, resource, left) in itertools.product(
+                (("tx", "waiting for a reader"), ("rx", "waiting for a capture")),
+                (("POST", "/v1/chains/a/stop", ["stopped"]), ("DELETE", "/v1/chains/a", []))):
+            waiting = self.applying(service, self.chain("a", **{end: f"{{pcap: {self.folder}/fifo}}"}), words)
             chains = service.ask("GET", "/v1/chains")[1]["chains"]
             self.assertEqual([(each["name"], each["state"]) for each in chains], [("a", "starting")])
             self.assertEqual(service.ask(method, resource)[0], 200)

@@ -44,10 +44,22 @@ Status compile_into(Toolchain const& toolchain, ProgramSource const& source, Opt
                     std::filesystem::path const& folder, std::filesystem::path const& output) {
   const std::filesystem::path sources = folder / "source";
   CATENA_RETURN_IF_ERROR(write_sources(source, sources));
-  std::vector<std::string> arguments = {
-      toolchain.clang, "-x",           "clcpp", "-cl-std=CLC++2021", "-Xclang", "-finclude-default-header", "-target",
-      "spir64",        "-nostdlibinc", "-O2",   "-fwrapv", "-emit-llvm",        "-c",      "-fno-color-diagnostics",   "-I",
-      sources.string()};
+  std::vector<std::string> arguments = {toolchain.clang,
+                                        "-x",
+                                        "clcpp",
+                                        "-cl-std=CLC++2021",
+                                        "-Xclang",
+                                        "-finclude-default-header",
+                                        "-target",
+                                        "spir64",
+                                        "-nostdlibinc",
+                                        "-O2",
+                                        "-fwrapv",
+                                        "-emit-llvm",
+                                        "-c",
+                                        "-fno-color-diagnostics",
+                                        "-I",
+                                        sources.string()};
   if (optimize == Optimize::kInDriver) {
     arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});
   } else {

@@ -61,8 +61,9 @@ class Barriers::Walk {
         go(part, is_same);
       }
     } else {
-      const bool decides = llvm::isa<clang::SwitchStmt, clang::WhileStmt, clang::DoStmt, clang::ConditionalOperator>(statement) ||
-                           is_short(statement);
+      const bool decides =
+          llvm::isa<clang::SwitchStmt, clang::WhileStmt, clang::DoStmt, clang::ConditionalOperator>(statement) ||
+          is_short(statement);
       for (clang::Stmt const* child : statement->children()) {
         go(child, is_everybodys && !decides);
       }
@@ -82,7 +83,8 @@ class Barriers::Walk {
     auto const* step = llvm::dyn_cast_or_null<clang::CompoundAssignOperator>(loop->getInc());
     auto const* up = llvm::dyn_cast_or_null<clang::UnaryOperator>(loop->getInc());
     return counter != nullptr && condition != nullptr && condition->isRelationalOp() &&
-           is_read_of(condition->getLHS(), counter) && is_constant(counter->getInit(), context_) && is_constant(condition->getRHS(), context_) &&
+           is_read_of(condition->getLHS(), counter) && is_constant(counter->getInit(), context_) &&
+           is_constant(condition->getRHS(), context_) &&
            ((up != nullptr && up->isIncrementDecrementOp() && is_read_of(up->getSubExpr(), counter)) ||
             (step != nullptr && is_read_of(step->getLHS(), counter) && is_constant(step->getRHS(), context_))) &&
            !changes(loop->getBody(), counter) && !leaves(loop->getBody());

@@ -19,10 +19,11 @@ void Visitor::run() {
            "this call comes back to where it is, and devices have no stack for that; write a loop");
   }
   for (const clang::SourceLocation at : barriers_.divergent()) {
-    refuse(at, "barrier",
-           "some work-items may not come to this barrier, and a processor then takes them where their own conditions "
-           "do not lead. Wait in the body of a function: not under a condition, in a lambda, behind a `return`, or in a "
-           "loop that does not count from one constant to another");
+    refuse(
+        at, "barrier",
+        "some work-items may not come to this barrier, and a processor then takes them where their own conditions "
+        "do not lead. Wait in the body of a function: not under a condition, in a lambda, behind a `return`, or in a "
+        "loop that does not count from one constant to another");
   }
   for (Calls::Call const& call : calls_.too_deep(kMaxStack)) {
     refuse(call.at, "local-storage",
