@@ -23,6 +23,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -266,8 +267,8 @@ TEST(SeccompFilter, is_changed_by_nobody_while_bubblewrap_reads_it) {
 }
 
 TEST_F(Sandbox, an_image_with_more_names_than_it_can_be_told_is_refused_before_it_is_read_whole) {
-  const fs::path root = place() / "image";
-  fs::create_directories(root);
+  const std::filesystem::path root = place() / "image";
+  std::filesystem::create_directories(root);
   for (int i = 0; i < 3000; ++i) {
     std::ofstream(root / concat("name", i)) << "";
   }
