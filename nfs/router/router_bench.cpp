@@ -10,6 +10,7 @@
 #include <rte_memory.h>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/bench.hpp>
+#include <catena/nf/testing/frames.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/text_file.hpp>
@@ -72,15 +73,22 @@ RouteFile const& route_file() {
   return kFile;
 }
 
+/// Whether packets to it are routed: those to this network, the machine itself, groups and reserved ones are not.
+bool is_routed(std::uint32_t address) {
+  const std::uint32_t network = address >> 24U;
+  return network != 0 && network != 127 && network < 224;
+}
+
 /// UDP packets to addresses that some route matches.
 std::vector<nf::testing::Frame> frames(std::size_t count) {
   const auto routes = catena::lpm::load_routes(route_file().path());
   std::mt19937 random(1);
   std::vector<nf::testing::Frame> result;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t address = (*routes)[random() % routes->size()].address;
-    result.push_back(
-        nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, address, 1, 2, "0123456789abcdef01", kFirstTtl));
+  while (result.size() < count) {
+    if (const std::uint32_t address = (*routes)[random() % routes->size()].address; is_routed(address)) {
+      result.push_back(
+          nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, address, 1, 2, "0123456789abcdef01", kFirstTtl));
+    }
   }
   return result;
 }
@@ -102,7 +110,10 @@ template <typename Decide>
 void visit(benchmark::State& state, nf::testing::PacketStore& store, Decide decide) {
   const auto refresh = [&store] {
     for (std::uint32_t i = 0; i < store.size(); ++i) {
-      store.all()[i].l3()[8] = kFirstTtl;
+      std::uint8_t* header = store.all()[i].l3();
+      header[8] = kFirstTtl;
+      packet::store_be16(header + 10, 0);
+      packet::store_be16(header + 10, nf::testing::internet_checksum({header, 20}));
     }
   };
   refresh();
