@@ -23,8 +23,9 @@ namespace catena {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
-/// How often a name is opened whose file had no name any more when it was judged: somebody replaced it just then.
-constexpr int kReplacedTries = 64;
+/// How often a name is opened whose file had no name any more when it was judged: somebody replaced it just then. So
+/// many that even who replaces it without a pause does not make it fail.
+constexpr int kReplacedTries = 4096;
 
 /// A descriptor, or -1: errno says why.
 using Opener = int (*)(std::string const& path, int flags, mode_t mode);
