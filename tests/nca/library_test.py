@@ -196,7 +196,7 @@ class Library(unittest.TestCase):
         program = self.build("dpdk_hook", "libdpdk", options=options)
         out = self.folder / "out.pcap"
         done = call(program, "--no-huge", "-m", "256", "--no-shconf", "--no-telemetry", "--no-pci", "-l", "0",
-                    f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={out}", "--", self.strings, "cpu", env=self.env, limit=60)
+                    f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={out}", "--", self.strings, "cpu", env=self.env, limit=240)
         return done.stdout, read_capture(out)
 
     def write_frames(self, name, frames):

@@ -245,6 +245,14 @@ class Plugins(FilesTest):
             nf = f"{{name: x, plugin: {plugin}, writes: [{{file: {name}}}], config: {{file: {name}}}}}"
             self.refuse(self.attacker.chain("a", nfs=f"[{nf}]"))
 
+    def test_no_reader_of_what_an_nf_writes_keeps_the_service_waiting(self):
+        fifo = self.attacker.fifo()
+        monitor = f"[{{name: m, type: monitor, isolation: none, config: {{export: [{{format: json, file: {fifo}}}]}}}}]"
+        status, answer = self.attacker.apply(self.attacker.chain("a", nfs=monitor))
+        self.assertEqual(status, 400, answer)
+        self.assertIn("would wait for its reader", answer["error"])
+        self.assertEqual(self.attacker.ask("GET", "/v1/chains")[1]["chains"], [])
+
     def test_an_image_that_is_exchanged_shows_no_folder_of_others(self):
         closed = self.folder / "closed"
         closed.mkdir(mode=0o700)

@@ -908,8 +908,9 @@ TEST(DeviceServerStart, the_server_ends_with_its_supervisor) {
 
 class Pool : public ::testing::Test {
  protected:
+  static constexpr std::chrono::milliseconds kProbation{1000};
   void SetUp() override {
-    ServerPool::Options options{testing::server_options().program, {}, std::chrono::milliseconds(200)};
+    ServerPool::Options options{testing::server_options().program, {}, kProbation};
     warm_up("opencl");
     options.limits.launch = kLaunchLimit;
     pool_ = std::make_unique<ServerPool>(options);
@@ -967,9 +968,13 @@ TEST_F(Pool, of_several_suspects_the_one_that_does_it_again_is_found_and_the_oth
   ASSERT_EQ(honest.start("endless"), absl::OkStatus());  // stands for work that waits behind the other's
   ASSERT_EQ(honest.stream().flush(), absl::OkStatus());
   wait_until_gone(hostile.device());
+  const auto begin = std::chrono::steady_clock::now();
   auto first = open_patiently("honest");
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_THAT(open("hostile").status().ToString(), HasSubstr("honest is on probation"));
+  const std::string other = open("hostile").status().ToString();
+  if (std::chrono::steady_clock::now() - begin < kProbation) {  // a busy machine may need longer to come here
+    EXPECT_THAT(other, HasSubstr("honest is on probation"));
+  }
   Worker again(open_patiently("hostile").value());  // after the probation of the other
   ASSERT_EQ(again.start("endless"), absl::OkStatus());
   ASSERT_EQ(again.stream().flush(), absl::OkStatus());
