@@ -274,26 +274,6 @@ Result<chain::CostProfile> profile_of(device::Device& device, std::string const&
   return chain::CostProfile::of(info, costs);
 }
 
-void keep(profile::NfMeasurements const& results, chain::CostProfile& profile) {
-  const std::string now = chain::now_as_text();
-  for (NfMeasurement const& nf : results.nfs) {
-    if (nf.why_not.empty()) {
-      const NfModel model = profile::model_of(nf.times);
-      chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost, std::max(0.0, model.kernel.fit.r_squared),
-                                std::max(0.0, model.transfer.fit.r_squared), nf.host_alone_ns.value_or(0)});
-    }
-  }
-  for (CpuMeasurement const& nf : results.on_cpu) {
-    if (nf.why_not.empty()) {
-      chain::keep(profile.nfs_on_cpu,
-                  {nf.key, nf.packet_bytes, now, nf.ns_per_packet, nf.spread_percent, nf.after_gpu_ns});
-    }
-  }
-  for (profile::EndsMeasurement const& ends : results.ends) {
-    chain::keep(profile.ends, {ends.packet_bytes, now, ends.times.rx_ns, ends.times.tx_ns});
-  }
-}
-
 Result<Measured> measure(ProfileArguments const& arguments, std::string const& nf_path) {
   CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config, chain::load_chain(arguments.chain_file));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(nf_path));
@@ -327,7 +307,7 @@ Result<Measured> measure(ProfileArguments const& arguments, std::string const& n
                                                                  [&line](profile::MeasureProgress const& progress) {
                                                                    line.show(progress);
                                                                  }));
-  keep(measured.results, measured.profile);
+  profile::keep(measured.results, measured.profile);
   return measured;
 }
 

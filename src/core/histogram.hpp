@@ -38,12 +38,40 @@ class Histogram {
     sum_.store(sum_.load(std::memory_order_relaxed) + static_cast<double>(ns) * static_cast<double>(count),
                std::memory_order_relaxed);
   }
+  /// Adds `count` times that lie evenly from `first` to `last`, which is not less: sixteen groups at most, each with
+  /// its longest time.
+  void add_between(std::uint64_t first, std::uint64_t last, std::uint64_t count) {
+    if (first == last) {
+      add(last, count);
+      return;
+    }
+    constexpr std::uint64_t kGroups = 16;
+    const std::uint64_t groups = std::min(kGroups, count);
+    for (std::uint64_t group = 0; group < groups; ++group) {
+      const std::uint64_t times = count * (group + 1) / groups - count * group / groups;
+      add(last - (last - first) / groups * (groups - 1 - group), times);
+    }
+  }
   void merge(Histogram const& other) {
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       buckets_[i] += other.buckets_[i];
     }
     max_ = std::max<std::uint64_t>(max_, other.max_);
     sum_.store(sum_.load(std::memory_order_relaxed) + other.sum_.load(std::memory_order_relaxed),
+               std::memory_order_relaxed);
+  }
+
+  /// Takes away the times of `earlier`, a copy of this from before: what is left came since. max() is then the end of
+  /// the highest bucket that has any.
+  void remove(Histogram const& earlier) {
+    std::uint64_t max = 0;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const std::uint64_t left = buckets_[i] - earlier.buckets_[i];
+      buckets_[i] = left;
+      max = left > 0 ? last_of(i) : max;
+    }
+    max_ = std::min<std::uint64_t>(max_, max);
+    sum_.store(sum_.load(std::memory_order_relaxed) - earlier.sum_.load(std::memory_order_relaxed),
                std::memory_order_relaxed);
   }
 

@@ -119,6 +119,42 @@ TEST(Histogram, a_count_stands_for_as_many_times) {
   }
 }
 
+TEST(Histogram, times_may_lie_evenly_between_two) {
+  Histogram times;
+  times.add_between(1000, 2600, 1000);
+  EXPECT_EQ(times.count(), 1000U);
+  EXPECT_EQ(times.max(), 2600U);
+  EXPECT_NEAR(static_cast<double>(times.percentile(50)), 1800, 1800.0 / 16);
+  EXPECT_GE(times.percentile(50), 1800U) << "never below the true one";
+  Histogram few;
+  few.add_between(10, 40, 3);
+  EXPECT_EQ(few.count(), 3U);
+  EXPECT_EQ(few.percentile(0), 20U);
+  EXPECT_EQ(few.max(), 40U);
+  few.add_between(7, 7, 5);
+  few.add_between(5, 50, 0);
+  EXPECT_EQ(few.count(), 8U);
+  EXPECT_EQ(few.percentile(0), 7U);
+  EXPECT_EQ(few.max(), 40U);
+}
+
+TEST(Histogram, of_a_time_is_what_came_since) {
+  Histogram times;
+  times.add(1'000'000, 3);
+  const Histogram earlier = times;
+  times.add(500, 2);
+  times.add(90);
+  times.remove(earlier);
+  EXPECT_EQ(times.count(), 3U);
+  EXPECT_EQ(times.percentile(0), 90U);
+  EXPECT_GE(times.max(), 500U);
+  EXPECT_LE(times.max(), 500U + 500U / 64);
+  EXPECT_NEAR(times.mean(), 1090.0 / 3, 1e-6);
+  times.remove(Histogram(times));
+  EXPECT_EQ(times.count(), 0U);
+  EXPECT_EQ(times.max(), 0U);
+}
+
 TEST(Histogram, merged_parts_are_the_whole) {
   const std::vector<std::uint64_t> times = random_times(3000);
   Histogram whole;

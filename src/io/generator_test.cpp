@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "io/schedule.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
 #include "io/test_support.hpp"
-#include "io/token_bucket.hpp"
 
 #include <catena/packet/headers.hpp>
 
@@ -272,33 +272,54 @@ TEST(Generator, the_largest_number_of_flows_is_distinct) {
 }
 
 TEST(Generator, never_exceeds_its_rate) {
-  const auto start = TokenBucket::Clock::now();
+  const auto start = Schedule::Clock::now();
   const auto pool = make_pool();
   const auto generator = make_generator({.packet_bytes = 64, .packets_per_s = 50});
   ASSERT_TRUE(generator.ok());
   const std::size_t packets = receive_all(**generator, *pool, 1000).frames.size();
-  const std::chrono::duration<double> passed = TokenBucket::Clock::now() - start;
+  const std::chrono::duration<double> passed = Schedule::Clock::now() - start;
   EXPECT_GE(packets, 1U);
   EXPECT_LE(static_cast<double>(packets), 1.0 + 50.0 * passed.count());
 }
 
-TEST(TokenBucket, fills_at_its_rate_and_forgives_a_short_delay_only) {
+TEST(Schedule, leaves_nothing_out_after_a_pause) {
   using std::chrono::milliseconds;
-  const TokenBucket::Clock::time_point start{};
-  TokenBucket slow(1000, 256, start);
-  EXPECT_EQ(slow.available(start), 1U);
+  const Schedule::Clock::time_point start{milliseconds(7)};
+  Schedule slow(1000);
+  EXPECT_EQ(slow.due(start), 1U);
   slow.take(1);
-  EXPECT_EQ(slow.available(start), 0U);
-  EXPECT_EQ(slow.available(start + std::chrono::microseconds(2500)), 2U);
+  EXPECT_EQ(slow.due(start), 0U);
+  EXPECT_EQ(slow.due(start + std::chrono::microseconds(2500)), 2U);
   slow.take(2);
-  EXPECT_EQ(slow.available(start + milliseconds(3)), 1U) << "the half is not lost";
-  EXPECT_EQ(slow.available(start + milliseconds(3)), 1U) << "asking takes nothing";
-  EXPECT_EQ(slow.available(start + milliseconds(100'000)), 256U) << "a long pause is not made up for";
+  EXPECT_EQ(slow.due(start + milliseconds(3)), 1U) << "the half is not lost";
+  EXPECT_EQ(slow.due(start + milliseconds(3)), 1U) << "asking takes nothing";
+  EXPECT_EQ(slow.due(start + milliseconds(100'000)), 99'998U) << "a long pause is made up for";
+}
 
-  TokenBucket fast(10'000'000, 256, start);
-  EXPECT_EQ(fast.available(start + milliseconds(5)), 10'000U) << "one millisecond's worth";
-  TokenBucket extreme(1e19, 256, start);
-  EXPECT_GE(extreme.available(start + milliseconds(1)), 1'000'000'000U);
+TEST(Schedule, knows_when_each_packet_was_due) {
+  using std::chrono::milliseconds;
+  const Schedule::Clock::time_point start{milliseconds(7)};
+  Schedule slow(1000);
+  slow.due(start);
+  EXPECT_EQ(slow.due_ns(0), 7'000'000U);
+  slow.due(start + milliseconds(50));
+  EXPECT_EQ(slow.due_ns(3), 10'000'000U) << "whenever it is taken";
+  Schedule thirds(3e6);
+  thirds.due(start);
+  EXPECT_EQ(thirds.due_ns(1), 7'000'333U);
+  EXPECT_EQ(thirds.due_ns(3'000'000'000), 1'007'000'000ULL + 999 * 1'000'000'000ULL) << "no error adds up";
+}
+
+TEST(Schedule, a_rate_may_be_any) {
+  const Schedule::Clock::time_point start{};
+  Schedule extreme(1e19);
+  extreme.due(start);
+  EXPECT_GE(extreme.due(start + std::chrono::hours(1000)), 1'000'000'000U);
+  Schedule rare(1e-3);
+  EXPECT_EQ(rare.due(start), 1U);
+  rare.take(1);
+  EXPECT_EQ(rare.due(start + std::chrono::seconds(999)), 0U);
+  EXPECT_EQ(rare.due(start + std::chrono::seconds(1000)), 1U);
 }
 
 }  // namespace

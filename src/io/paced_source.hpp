@@ -2,8 +2,8 @@
 #pragma once
 
 #include "io/flow_turns.hpp"
+#include "io/schedule.hpp"
 #include "io/source.hpp"
-#include "io/token_bucket.hpp"
 
 #include <catena/core/counter.hpp>
 #include <catena/core/text.hpp>
@@ -51,7 +51,8 @@ class EvenTimes {
 };
 
 /// What sources of artificial traffic share: how many packets may come, their numbers and their arrival times. Those
-/// are the times of an even stream, so that they do not depend on how fast the chain is.
+/// are the times of an even stream, so that they do not depend on how fast the chain is: in a packet they count from 0,
+/// in its unit, where there is a rate, from the first receive() on.
 class PacedSource : public Source {
  public:
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) final {
@@ -59,8 +60,8 @@ class PacedSource : public Source {
     if (count_) {
       allowed = std::min(allowed, *count_ - made_);
     }
-    if (rate_.has_value()) {
-      allowed = std::min(allowed, rate_->available(TokenBucket::Clock::now()));
+    if (schedule_.has_value()) {
+      allowed = std::min(allowed, schedule_->due(Schedule::Clock::now()));
     }
     if (allowed == 0) {
       return absl::OkStatus();
@@ -78,8 +79,10 @@ class PacedSource : public Source {
     unit.count = packets;
     next_index = pool.meta().index[unit.slots()[packets - 1]] + 1;
     made_ += packets;
-    if (rate_.has_value()) {
-      rate_->take(packets);
+    if (schedule_.has_value()) {
+      unit.arrival_ns = schedule_->due_ns(schedule_->taken());
+      schedule_->take(packets);
+      unit.last_arrival_ns = schedule_->due_ns(schedule_->taken() - 1);
     }
     return absl::OkStatus();
   }
@@ -128,7 +131,7 @@ class PacedSource : public Source {
   PacedSource(std::uint64_t all_per_s, double packets_per_s, std::optional<std::uint64_t> count)
       : packets_per_s_(packets_per_s), count_(count), times_(all_per_s != 0 ? all_per_s : kNominalPacketsPerSecond) {
     if (packets_per_s != 0) {
-      rate_.emplace(packets_per_s, memory::kDefaultUnitPackets, TokenBucket::Clock::now());
+      schedule_.emplace(packets_per_s);
     }
   }
 
@@ -160,7 +163,7 @@ class PacedSource : public Source {
   double packets_per_s_;
   std::optional<std::uint64_t> count_;  ///< none: without end
   EvenTimes times_;
-  std::optional<TokenBucket> rate_;
+  std::optional<Schedule> schedule_;
   Counter made_;
   std::uint64_t first_index_ = 0;      ///< of packet 0
   std::vector<std::uint32_t> filled_;  ///< slots; those from taken_ on wait for a unit

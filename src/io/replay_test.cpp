@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "io/schedule.hpp"
 #include "io/source.hpp"
 #include "io/test_support.hpp"
-#include "io/token_bucket.hpp"
 
 #include <catena/packet/headers.hpp>
 
@@ -201,11 +201,11 @@ TEST(Replay, without_slots_it_waits_and_says_so) {
 }
 
 TEST(Replay, never_exceeds_its_rate) {
-  const auto start = TokenBucket::Clock::now();
+  const auto start = Schedule::Clock::now();
   const auto pool = make_pool();
   const auto source = replay({.packets_per_s = 50});
   const std::size_t packets = receive_all(*source, *pool, 1000).frames.size();
-  const std::chrono::duration<double> passed = TokenBucket::Clock::now() - start;
+  const std::chrono::duration<double> passed = Schedule::Clock::now() - start;
   EXPECT_GE(packets, 1U);
   EXPECT_LE(static_cast<double>(packets), 1.0 + 50.0 * passed.count());
 }

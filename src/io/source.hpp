@@ -39,10 +39,10 @@ class Source {
   /// Fills `unit` (empty, without slots) with up to pool.unit_packets() packets in arrival order, taking slots from
   /// `pool`; unit.count says how many. Every frame that the source sees has a number, also one that it drops:
   /// `next_index` is that of the next frame, and receive() moves it past the last one that it saw. Each packet is
-  /// entered by memory::PacketPool::set_arrived() with its number; first_index, end_index and arrival_ns of the unit
-  /// are the caller's. 0 packets is no error: nothing there now, no slot free (then `starved` is set), or finished().
-  /// An error ends the run; the unit then has no packet and no slot, and the packets before the error have been
-  /// delivered.
+  /// entered by memory::PacketPool::set_arrived() with its number; first_index and end_index of the unit are the
+  /// caller's, and so are the times at which its packets arrived, unless the source knows when they were due. 0 packets
+  /// is no error: nothing there now, no slot free (then `starved` is set), or finished(). An error ends the run; the
+  /// unit then has no packet and no slot, and the packets before the error have been delivered.
   virtual Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) = 0;
   /// True when no packet will ever come again. False for live sources.
   virtual bool finished() const = 0;

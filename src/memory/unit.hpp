@@ -30,7 +30,9 @@ struct alignas(packet::kCacheLineBytes) Unit {
   /// dropped before, between or after them.
   std::uint64_t first_index = 0;
   std::uint64_t end_index = 0;
-  std::uint64_t arrival_ns = 0;  ///< when rx took the packets, steady clock
+  /// When the first packet was due, where the source has a timetable, else when rx took the packets; steady clock.
+  std::uint64_t arrival_ns = 0;
+  std::uint64_t last_arrival_ns = 0;  ///< as arrival_ns, of the last packet; those between come evenly
 
   Unit() = default;
   Unit(Unit const&) = delete;

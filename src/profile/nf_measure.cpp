@@ -298,4 +298,24 @@ Result<NfMeasurements> measure_nfs(device::Device& device, chain::ChainConfig co
   return NfBench(device, config, registry, sync, options, observer).run();
 }
 
+void keep(NfMeasurements const& results, chain::CostProfile& profile) {
+  const std::string now = chain::now_as_text();
+  for (NfMeasurement const& nf : results.nfs) {
+    if (nf.why_not.empty()) {
+      const NfModel model = model_of(nf.times);
+      chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost, std::max(0.0, model.kernel.fit.r_squared),
+                                std::max(0.0, model.transfer.fit.r_squared), nf.host_alone_ns.value_or(0)});
+    }
+  }
+  for (CpuMeasurement const& nf : results.on_cpu) {
+    if (nf.why_not.empty()) {
+      chain::keep(profile.nfs_on_cpu,
+                  {nf.key, nf.packet_bytes, now, nf.ns_per_packet, nf.spread_percent, nf.after_gpu_ns});
+    }
+  }
+  for (EndsMeasurement const& ends : results.ends) {
+    chain::keep(profile.ends, {ends.packet_bytes, now, ends.times.rx_ns, ends.times.tx_ns});
+  }
+}
+
 }  // namespace catena::profile

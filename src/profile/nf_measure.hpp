@@ -89,4 +89,7 @@ Result<NfMeasurements> measure_nfs(device::Device& device, chain::ChainConfig co
                                    nf::Registry const& registry, chain::SyncOptions const& sync,
                                    NfMeasureOptions const& options, MeasureObserver const& observer);
 
+/// Puts what could be measured into the profile, in place of what it has of the same NFs and sizes.
+void keep(NfMeasurements const& results, chain::CostProfile& profile);
+
 }  // namespace catena::profile

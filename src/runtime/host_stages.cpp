@@ -90,6 +90,7 @@ Progress RxStage::receive(bool& is_full) {
   }
   bool starved = false;
   const std::uint64_t first_index = next_index_;
+  unit->arrival_ns = 0;
   error_ = source_->receive(*pool_, *unit, next_index_, starved);
   starved_polls_ += starved ? 1 : 0;
   if (unit->count == 0) {
@@ -101,7 +102,10 @@ Progress RxStage::receive(bool& is_full) {
   }
   unit->first_index = first_index;
   unit->end_index = next_index_;
-  unit->arrival_ns = now_ns();
+  if (unit->arrival_ns == 0) {  // the source has no timetable
+    unit->arrival_ns = now_ns();
+    unit->last_arrival_ns = unit->arrival_ns;
+  }
   unit->version = version_ == nullptr ? 0 : version_->load(std::memory_order_acquire);
   std::uint64_t bytes = 0;
   for (const std::uint32_t slot : unit->used_slots()) {
@@ -256,10 +260,12 @@ Status TxStage::send(memory::Unit& unit) {
   }
   Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(unit)) : absl::OkStatus();
   const std::uint32_t packets = unit.count;
-  const std::uint64_t arrival_ns = unit.arrival_ns;
+  const std::uint64_t first_ns = unit.arrival_ns;
+  const std::uint64_t last_ns = unit.last_arrival_ns;
   // a quarantined unit has nothing to send
   const Status sent = unit.quarantined ? absl::OkStatus() : sink_->send(*pool_, unit);
-  latency_.add(now_ns() - arrival_ns, packets - dropped);
+  const std::uint64_t now = now_ns();
+  latency_.add_between(now - last_ns, now - first_ns, packets - dropped);
   count(packets - dropped);
   if (unit.quarantined) {
     pool_->quarantine(unit);

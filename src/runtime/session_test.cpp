@@ -58,6 +58,45 @@ TEST(Session, counters_of_a_port_that_runs_on_are_read_at_one_moment) {
   EXPECT_GT(report.dropped(), 0U);
 }
 
+/// A generator that is held up for 5 ms now and then, as by a machine that does something else.
+class HeldUpGenerator final : public io::Source {
+ public:
+  explicit HeldUpGenerator(io::GeneratorConfig const& config) : generator_(io::make_generator(config).value()) {}
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
+    constexpr std::uint64_t kBetween = 2'000;
+    if (generator_->seen() / kBetween > times_) {
+      ++times_;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return generator_->receive(pool, unit, next_index, starved);
+  }
+  bool finished() const override { return generator_->finished(); }
+  io::SourceCounts counts() const override { return generator_->counts(); }
+  std::string describe() const override { return "held up"; }
+
+ private:
+  std::unique_ptr<io::Source> generator_;
+  std::uint64_t times_ = 0;
+};
+
+TEST(Session, packets_wait_from_when_they_were_due) {
+  chain::RunOptions options;
+  io::GeneratorConfig config;
+  config.packet_bytes = 64;
+  config.packets_per_s = 100'000;
+  config.count = 20'000;
+  options.make_source = [&config] { return std::make_unique<HeldUpGenerator>(config); };
+  auto chain = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  ASSERT_TRUE((*chain)->run().ok());
+  const Histogram latency = (*chain)->report().latency;
+  ASSERT_EQ(latency.count(), config.count);
+  // a fifth of the time it is held up, and who was due then has waited for what was left of 5 ms
+  EXPECT_GE(latency.percentile(90), 2'000'000U);
+  EXPECT_GE(latency.percentile(99), 4'000'000U);
+  EXPECT_GE(latency.max(), 4'900'000U);
+}
+
 /// Says what it is told of the run.
 class ToldPort final : public io::Source {
  public:

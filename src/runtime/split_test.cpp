@@ -118,10 +118,12 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
     unit->count = count;
     unit->end_index = next_index_;
     unit->arrival_ns = unit->first_index;
+    unit->last_arrival_ns = unit->end_index;
     return unit;
   }
   void expect_next(memory::Unit const& unit) {
     EXPECT_EQ(unit.arrival_ns, unit.first_index);
+    EXPECT_EQ(unit.last_arrival_ns, unit.end_index);
     std::vector<nf::Arrival> const& arrivals = lines_.of(const_cast<memory::Unit&>(unit)).arrivals;
     ASSERT_EQ(arrivals.size(), unit.count);
     for (std::uint32_t i = 0; i < unit.count; ++i) {
