@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <set>
 #include <string>
@@ -216,16 +217,62 @@ TEST_F(ReferenceTest, a_run_is_timed_from_its_first_packet_on) {
   spec.text.device = "none";
   spec.text.packets_per_s = 1000000;
   spec.replicas = 2;
-  spec.seconds = 0;  // threads need longer than that to begin
+  spec.seconds = 0.1;  // threads may need longer than that to begin
   for (int i = 0; i < 5; ++i) {
     const RunResult run = run_for(spec, workplace_);
     ASSERT_TRUE(run.status.ok()) << run.status;
     EXPECT_GT(run.sent, 0U);
-    EXPECT_EQ(run.sent, run.received);
+    EXPECT_GT(run.latency.count(), 0U);
+    EXPECT_GE(run.seconds, 0.075);
   }
   spec.chain = *find_chain("C4");
   spec.text.device = "no such device";
   EXPECT_FALSE(run_for(spec, workplace_).status.ok());
+}
+
+TEST_F(ReferenceTest, a_run_that_is_short_of_its_load_does_not_count) {
+  RunSpec spec;
+  spec.chain = &empty_chain();
+  spec.seconds = 0.2;
+  spec.text.packets_per_s = 1'000'000'000;  // what a chain file may say
+  const RunResult over = run_for(spec, workplace_);
+  ASSERT_TRUE(over.status.ok()) << over.status;
+  EXPECT_LT(over.taken, kLeastTaken);
+  EXPECT_THAT(why_void(over), HasSubstr("% of what was offered"));
+  EXPECT_GE(over.latency.percentile(50), 10'000'000U) << "who is due at the start and leaves at the end has waited";
+
+  spec.text.packets_per_s = 10'000;
+  const RunResult under = run_for(spec, workplace_);
+  ASSERT_TRUE(under.status.ok()) << under.status;
+  EXPECT_GT(under.taken, 0.5);
+
+  RunResult run;
+  EXPECT_EQ(why_void(run), "") << "nothing was offered";
+  run.taken = 0.9905;
+  EXPECT_EQ(why_void(run), "");
+  run.taken = 0.985;
+  EXPECT_EQ(why_void(run), "took 98.5 % of what was offered");
+}
+
+/// By the system's clock of this process, seconds.
+double processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+TEST_F(ReferenceTest, processors_that_a_run_takes_are_those_that_the_system_counts) {
+  RunSpec spec;
+  spec.chain = &empty_chain();
+  spec.seconds = 0.4;
+  const double before = processor_time();
+  const RunResult run = run_for(spec, workplace_);
+  const double taken = processor_time() - before;
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_LE(run.process_cores * run.seconds, taken + 0.02) << "the window is a part of it";
+  EXPECT_GT(run.process_cores * run.seconds, 0);
+  EXPECT_GT(run.cores, 0);
+  EXPECT_LE(run.cores, 1.05 * run.workers) << "each stage is one thread's";
 }
 
 // ---- the source of frames that are right to the last byte

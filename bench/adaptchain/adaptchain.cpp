@@ -7,6 +7,8 @@
 #include "bench/common/copy_rate.hpp"
 #include "bench/common/results.hpp"
 #include "bench/common/spread.hpp"
+#include "profile/nf_measure.hpp"
+#include "profile/transfer_meter.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -14,7 +16,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace catena::bench {
@@ -28,7 +34,10 @@ constexpr double kTraceSeconds = 0.4;
 constexpr double kAnchorCopySeconds = 0.5;
 constexpr std::uint32_t kMaxFillers = 4;
 constexpr double kTrialShare = 0.3;  ///< of a run's length
-constexpr std::uint32_t kTrials = 3;
+/// Numbers of copies in a row that are no faster than the best so far, after which more are not tried.
+constexpr int kSlowerInARow = 2;
+constexpr int kCostMs = 10'000;  ///< about how long the NFs of a chain are measured for `on: auto`
+constexpr int kQuickCostMs = 1'000;
 /// Of the latency runs, those that a time line is drawn of.
 constexpr const char* kTimelineChain = "C4";
 constexpr const char* kTimelineMode = kAdaptive;
@@ -41,6 +50,11 @@ Json repeat_of(RunResult const& run) {
     stages.push_back({{"name", stage.name}, {"busy_s", stage.busy_seconds}});
   }
   Json repeat{{"packets_per_s", run.packets_per_s},
+              {"offered_per_s", run.offered_per_s},
+              {"taken", run.taken},
+              {"seconds", run.seconds},
+              {"cores", run.cores},
+              {"process_cores", run.process_cores},
               {"bytes_to_device", run.bytes_to_device},
               {"bytes_to_host", run.bytes_to_host},
               {"latency_us",
@@ -62,8 +76,9 @@ Json repeat_of(RunResult const& run) {
 /// The whole benchmark under way.
 class AdaptChain {
  public:
-  AdaptChain(Request const& request, Workplace const& workplace, Results& results)
+  AdaptChain(Request const& request, Workplace const& workplace, device::Device& device, Results& results)
       : request_(request),
+        device_(&device),
         workplace_(workplace),
         results_(results),
         sample_every_(request.quick() ? kQuickAnchorSampleEvery : kAnchorSampleEvery),
@@ -73,23 +88,31 @@ class AdaptChain {
 
  private:
   bool tries_replicas(Cell const& cell) const {
-    return request_.text("replicas") == kBestReplicas &&
-           (cell.group == Group::kThroughput || cell.group == Group::kDecrypt);
+    return cell.replicas == 0 || (request_.text("replicas") == kBestReplicas &&
+                                  (cell.group == Group::kThroughput || cell.group == Group::kDecrypt));
   }
-  Status measure(Cell cell, Json& json);
+  /// Finds out how many copies of the chain there are to be, and measures bare copies of its frames.
+  Status prepare(Cell& cell, Json& json);
   /// The number of copies with which a short run of the cell is fastest.
   Result<std::uint32_t> best_replicas(Cell cell);
   Status measure_once(Cell const& cell, Json& json);
   Status trace(Cell const& cell, Json& json);
   Result<RunResult> run_cell(RunSpec const& spec);
   Result<RunSpec> spec_for(Cell const& cell);
-  Status measure_list(std::vector<Cell> const& cells, Work work);
+  Status measure_list(std::vector<Cell> cells, Work work);
+  Status measure_costs(Cell const& cell);
+  Result<Json> bare_copies(std::uint32_t bytes);
+  Status finish(Cell const& cell, Json& json);
 
   Request const& request_;
+  device::Device* device_;
   Workplace const& workplace_;
   Results& results_;
   std::uint32_t sample_every_;
   References references_;
+  std::unique_ptr<profile::TransferMeter> meter_;                              ///< none before it is needed
+  Json bare_copies_;                                                           ///< by bytes of a frame
+  std::map<std::pair<std::string, std::uint32_t>, chain::CostProfile> costs_;  ///< by chain and frame, for kAuto
 };
 
 /// The run that a cell asks for.
@@ -114,6 +137,8 @@ Result<RunSpec> AdaptChain::spec_for(Cell const& cell) {
     spec.sync.mode = mode.mode;
     spec.sync.pushdown = mode.pushdown;
     spec.sync.methods = mode.methods;
+    spec.text.placed = mode.placed;
+    spec.text.device = mode.placed == Placed::kCpu ? "none" : spec.text.device;
   }
   spec.seconds = request_.seconds();
   spec.replicas = cell.replicas;
@@ -149,7 +174,11 @@ Status AdaptChain::trace(Cell const& cell, Json& json) {
 }
 
 Status AdaptChain::measure_once(Cell const& cell, Json& json) {
-  CATENA_ASSIGN_OR_RETURN(RunSpec const spec, spec_for(cell));
+  CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
+  if (const auto costs = costs_.find({cell.chain, cell.wire_bytes}); cell.mode == kAuto && costs != costs_.end()) {
+    spec.sync.profile = costs->second;
+    spec.has_costs = true;
+  }
   CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
   if (cell.group != Group::kSource) {
     results_.add_to_run("cost_profile", run.costs_from);
@@ -161,6 +190,9 @@ Status AdaptChain::measure_once(Cell const& cell, Json& json) {
   add_samples(compare(run.samples, *expected), json);
   json["planned_ns"] = run.planned_ns;
   json["repeats"].push_back(repeat_of(run));
+  if (const std::string why = why_void(run); !why.empty()) {
+    json["void"] = concat("repeat ", json["repeats"].size(), " ", why);
+  }
   if (cell.group == Group::kLatency) {
     Json& cdf = json["latency_cdf"] = Json::array();  // of the last repeat
     for (int percent = 0; percent <= 100; ++percent) {
@@ -170,34 +202,91 @@ Status AdaptChain::measure_once(Cell const& cell, Json& json) {
   return absl::OkStatus();
 }
 
-/// The numbers take turns, and each counts by its median: a trial that something else disturbed decides nothing.
+/// More and more copies, until that brings nothing.
 Result<std::uint32_t> AdaptChain::best_replicas(Cell cell) {
-  std::array<std::vector<double>, kMaxTriedReplicas> speeds;
-  for (std::uint32_t trial = 0; trial < (request_.quick() ? 1 : kTrials); ++trial) {
-    for (std::uint32_t replicas = 1; replicas <= kMaxTriedReplicas; ++replicas) {
-      cell.replicas = replicas;
-      CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
-      spec.seconds *= kTrialShare;
-      CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
-      speeds[replicas - 1].push_back(run.packets_per_s);
+  std::uint32_t best = 1;
+  double most = 0;
+  int slower = 0;
+  for (const std::uint32_t replicas : tried_replicas()) {
+    cell.replicas = replicas;
+    CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
+    spec.seconds *= kTrialShare;
+    CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
+    const bool is_faster = run.packets_per_s > most;
+    best = is_faster ? replicas : best;
+    most = std::max(most, run.packets_per_s);
+    slower = is_faster ? 0 : slower + 1;
+    if (slower == kSlowerInARow) {
+      break;
     }
   }
-  const auto best = std::max_element(speeds.begin(), speeds.end(), [](auto const& a, auto const& b) {
-    return spread_of(a).median < spread_of(b).median;
-  });
-  return static_cast<std::uint32_t>(best - speeds.begin()) + 1;
+  return best;
 }
 
-Status AdaptChain::measure(Cell cell, Json& json) {
+Status AdaptChain::prepare(Cell& cell, Json& json) {
   if (tries_replicas(cell)) {
     CATENA_ASSIGN_OR_RETURN(cell.replicas, best_replicas(cell));
-  } else if (cell.group != Group::kSource && !is_traced(cell.group) && request_.text("replicas") != kBestReplicas) {
+  } else if (cell.group != Group::kSource && cell.group != Group::kPlaces && !is_traced(cell.group) &&
+             request_.text("replicas") != kBestReplicas) {
     cell.replicas = request_.count("replicas");
   }
   json["replicas"] = cell.replicas;
-  for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
-    CATENA_RETURN_IF_ERROR(measure_once(cell, json));
+  if (cell.mode == kAuto) {
+    CATENA_RETURN_IF_ERROR(measure_costs(cell));
   }
+  if (cell.group != Group::kSource && cell.mode != kCpu) {
+    CATENA_ASSIGN_OR_RETURN(json["bare_copies"], bare_copies(cell.wire_bytes - kFcsBytes));
+  }
+  return absl::OkStatus();
+}
+
+/// What the chain's NFs cost on the CPU and on the device with frames of that size: by that `on: auto` decides.
+Status AdaptChain::measure_costs(Cell const& cell) {
+  CATENA_ASSIGN_OR_RETURN(PaperChain const* const chain, find_chain(cell.chain));
+  CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
+  CATENA_ASSIGN_OR_RETURN(spec.text.sa_file, write_sa(workplace_.data, workplace_.folder, spi_of(0), 1));
+  CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config,
+                          chain::parse_chain(chain_text(*chain, spec.text), (workplace_.data / "auto.yaml").string()));
+  chain::CostProfile profile = chain::ProfileStore::from_environment().find(device_->info());
+  chain::SyncOptions sync;
+  sync.profile = profile;
+  profile::NfMeasureOptions options;
+  options.packet_bytes = {cell.wire_bytes - kFcsBytes};
+  options.limit = std::chrono::milliseconds(request_.quick() ? kQuickCostMs : kCostMs);
+  CATENA_ASSIGN_OR_RETURN(const profile::NfMeasurements measured,
+                          profile::measure_nfs(*device_, config, *workplace_.registry, sync, options,
+                                               [](profile::MeasureProgress const&) {}));
+  profile::keep(measured, profile);
+  costs_.insert_or_assign(std::pair(cell.chain, cell.wire_bytes), std::move(profile));
+  return absl::OkStatus();
+}
+
+/// By method, GB/s each way while both are busy.
+Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
+  Json& found = bare_copies_[std::to_string(bytes)];
+  if (found.is_null()) {
+    if (!meter_) {
+      CATENA_ASSIGN_OR_RETURN(meter_, profile::TransferMeter::create(*device_));
+    }
+    for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
+      if (method == TransferMethod::kGather && !meter_->can_gather()) {
+        continue;
+      }
+      profile::Transfer in;
+      in.method = method;
+      in.packets = profile::TransferMeter::kMaxPackets;
+      in.bytes = std::min(bytes, profile::TransferMeter::kMaxBytes);
+      profile::Transfer out = in;
+      out.direction = Direction::kToHost;
+      CATENA_ASSIGN_OR_RETURN(const std::vector<double> ns, meter_->time(std::array{in, out}));
+      const double moved = static_cast<double>(in.packets) * in.bytes;
+      found[std::string(to_string(method))] = {{"to_device", moved / ns[0]}, {"to_host", moved / ns[1]}};
+    }
+  }
+  return found;
+}
+
+Status AdaptChain::finish(Cell const& cell, Json& json) {
   if (cell.group == Group::kLatency && cell.chain == kTimelineChain && cell.mode == kTimelineMode) {
     if (const Status status = trace(cell, json); !status.ok()) {
       return {status.code(), concat("its time line: ", std::string(status.message()))};
@@ -214,12 +303,14 @@ std::string summary_of(Json const& cell) {
                      spread_of(values_of(cell, "/latency_us/p50")).median);
 }
 
-Status AdaptChain::measure_list(std::vector<Cell> const& cells, Work work) {
+Status AdaptChain::measure_list(std::vector<Cell> cells, Work work) {
   std::vector<Json> keys;
   for (Cell const& cell : cells) {
     keys.push_back(cell.key());
   }
-  work.measure = [&](std::size_t number, Json& json) { return measure(cells[number], json); };
+  work.measure = [&](std::size_t number, Json& json) { return prepare(cells[number], json); };
+  work.repeat = [&](std::size_t number, Json& json) { return measure_once(cells[number], json); };
+  work.finish = [&](std::size_t number, Json& json) { return finish(cells[number], json); };
   work.summary = summary_of;
   return results_.measure(keys, work);
 }
@@ -229,7 +320,7 @@ Status AdaptChain::run() {
   anchors.by_every_run = true;
   CATENA_RETURN_IF_ERROR(measure_list(anchor_cells(request_), anchors));
   Work tables;
-  tables.table = {"group", "chain"};
+  tables.table = {"group", "chain", "wire_bytes"};
   return measure_list(list_cells(request_), tables);
 }
 
@@ -241,14 +332,14 @@ Result<Results> run_adaptchain(Request const& request, nf::Registry const& regis
                           Results::begin(request, progress,
                                          {{"device", concat(device->info().name, ", ", device->info().driver)},
                                           {"copy_gb_per_s", copy_rate / 1e9}}));
-  CATENA_RETURN_IF_ERROR(AdaptChain(request, workplace->get(), results).run());
+  CATENA_RETURN_IF_ERROR(AdaptChain(request, workplace->get(), *device, results).run());
   return results;
 }
 
 std::vector<std::string> all_chain_names() {
   std::vector<std::string> names = names_of(paper_chains());
-  for (std::string& name : names_of(figure_chains())) {
-    names.push_back(std::move(name));
+  for (auto const* const more : {&figure_chains(), &placed_chains()}) {
+    std::ranges::move(names_of(*more), std::back_inserter(names));
   }
   return names;
 }
@@ -267,7 +358,7 @@ Part adaptchain_part() {
   return {
       .name = "adaptchain",
       .help = "The comparisons of the AdaptChain paper",
-      .seconds = 2,
+      .seconds = 3,
       .quick_seconds = 0.4,
       .settings = {groups_setting({kGroupNames.begin() + 1, kGroupNames.end()}),
                    device_setting(),
@@ -281,7 +372,7 @@ Part adaptchain_part() {
                     .chooses = true},
                    sizes_setting("64,128,256,512,1024,1518", "64,1518", kLongestFrame),
                    {.name = "replicas",
-                    .help = "Copies of the chain side by side, or best: the fastest of 1, 2 and 3",
+                    .help = "Copies of the chain side by side, or best: as many as are fastest",
                     .usual = kBestReplicas,
                     .quick = nullptr,
                     .names = {kBestReplicas},

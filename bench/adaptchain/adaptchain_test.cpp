@@ -31,8 +31,8 @@ TEST(Cells, of_every_group_are_listed_where_they_are_asked_for) {
   };
   EXPECT_EQ(count(Group::kStages), 2 * 2 * 2) << "two NFs, host and device, two sizes";
   EXPECT_EQ(count(Group::kBatch), 2 * 2);
-  EXPECT_EQ(count(Group::kConflicts), 3 * 2);
-  EXPECT_EQ(cells.size(), 18U);
+  EXPECT_EQ(count(Group::kConflicts), 3 * 3) << "three chains, three loads";
+  EXPECT_EQ(cells.size(), 21U);
   EXPECT_EQ(cells_of({{"sizes", "64,1518"}, {"groups", "stages,batch,conflicts"}, {"chains", "C3,IPsec"}}).size(),
             2U + 4);
 }
@@ -45,9 +45,19 @@ TEST(Cells, of_modes_are_those_that_are_named) {
   EXPECT_EQ(cells[1].mode, kAdaptive);
 }
 
+TEST(Cells, of_places_are_told_apart_by_their_copies) {
+  const std::vector<Cell> cells = cells_of({{"sizes", "64"}, {"groups", "places"}, {"chains", "S_d"}});
+  ASSERT_EQ(cells.size(), 4U);
+  EXPECT_EQ(cells[0].mode, kCpu);
+  EXPECT_EQ(cells[0].key()["copies"], kBestReplicas);
+  EXPECT_EQ(cells[1].key()["copies"], "1");
+  EXPECT_EQ(cells[2].key()["copies"], kBestReplicas);
+  EXPECT_NE(cells[1].key(), cells[2].key());
+}
+
 TEST(Cells, of_sources_are_told_apart_by_their_copies) {
   const std::vector<Cell> cells = cells_of({{"sizes", "64"}, {"groups", "source"}});
-  ASSERT_EQ(cells.size(), 2U * kMaxTriedReplicas);
+  ASSERT_EQ(cells.size(), 2U * tried_replicas().size());
   EXPECT_NE(cells[0].key(), cells[1].key());
   EXPECT_EQ(cells_of({{"sizes", "64"}, {"groups", "source"}, {"replicas", "5"}}).size(), 2U);
 }

@@ -6,6 +6,8 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <iterator>
+#include <thread>
 #include <utility>
 
 namespace catena::bench {
@@ -30,6 +32,7 @@ class CellList {
   }
   void sources();
   void chains();
+  void places();
   void units();
   void latency();
   void stages();
@@ -42,12 +45,11 @@ class CellList {
 };
 
 void CellList::sources() {
-  const bool tries = request_.text("replicas") == kBestReplicas;
-  const std::uint32_t least = tries ? 1 : request_.count("replicas");
-  const std::uint32_t most = tries ? kMaxTriedReplicas : least;
+  const std::vector<std::uint32_t> replicas =
+      request_.text("replicas") == kBestReplicas ? tried_replicas() : std::vector{request_.count("replicas")};
   for (const bool esp : {false, true}) {
     for (const std::uint32_t size : wants(Group::kSource) ? sizes_ : std::vector<std::uint32_t>()) {
-      for (std::uint32_t n = least; n <= most; ++n) {
+      for (const std::uint32_t n : replicas) {
         add(Group::kSource, empty_chain(esp).name, "-", size);
         cells_.back().replicas = n;
       }
@@ -63,9 +65,22 @@ void CellList::chains() {
     }
     for (const std::uint32_t size : sizes_) {
       for (SyncMode const& mode : kModes) {
-        if (request_.wants("modes", mode.name)) {
+        // what NFs cost is measured over packets that are not encrypted
+        const bool is_known = !chain.esp_input || mode.placed != Placed::kAuto;
+        if (is_known && request_.wants("modes", mode.name)) {
           add(group, chain.name, mode.name, size);
         }
+      }
+    }
+  }
+}
+
+void CellList::places() {
+  for (const char* chain : kPlacedChains) {
+    for (const std::uint32_t size : wants(Group::kPlaces) && wants(chain) ? sizes_ : std::vector<std::uint32_t>()) {
+      for (PlacedWay const& way : kPlacedWays) {
+        add(Group::kPlaces, chain, way.mode, size);
+        cells_.back().replicas = way.is_best ? 0 : 1;
       }
     }
   }
@@ -132,6 +147,7 @@ void CellList::conflicts() {
 std::vector<Cell> CellList::make() {
   sources();
   chains();
+  places();
   units();
   latency();
   stages();
@@ -141,6 +157,13 @@ std::vector<Cell> CellList::make() {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> tried_replicas() {
+  std::vector<std::uint32_t> replicas;
+  std::ranges::copy_if(kTriedReplicas, std::back_inserter(replicas),
+                       [](std::uint32_t n) { return n <= std::max(1U, std::thread::hardware_concurrency()); });
+  return replicas;
+}
 
 bool is_traced(Group group) { return group == Group::kStages || group == Group::kBatch || group == Group::kConflicts; }
 
@@ -153,6 +176,9 @@ Json Cell::key() const {
            {"offered_gbps", offered_gbps}};
   if (group == Group::kSource) {
     key["replicas"] = replicas;
+  }
+  if (group == Group::kPlaces) {
+    key["copies"] = replicas == 0 ? kBestReplicas : std::to_string(replicas);
   }
   return key;
 }

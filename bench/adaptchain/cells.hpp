@@ -19,6 +19,7 @@ enum class Group {
   kSource,      ///< rx and tx alone
   kThroughput,  ///< C1 to C5 as fast as they can
   kDecrypt,     ///< C1, C3 and C4 on ESP
+  kPlaces,      ///< C4, S_d and FNR on the CPU, on the device and where the model says
   kUnits,       ///< unit sizes
   kLatency,     ///< at an offered rate
   kStages,      ///< parts of a launch of one NF, its packets in host memory or on the device, one launch at a time
@@ -26,8 +27,8 @@ enum class Group {
   kConflicts,   ///< what a firewall's packets take to the device while other NFs move theirs
 };
 /// By their names; what every run begins with comes first, and nobody asks for it.
-inline constexpr std::array<std::string_view, 9> kGroupNames{"anchor",  "source", "throughput", "decrypt",  "units",
-                                                             "latency", "stages", "batch",      "conflicts"};
+inline constexpr std::array<std::string_view, 10> kGroupNames{
+    "anchor", "source", "throughput", "decrypt", "places", "units", "latency", "stages", "batch", "conflicts"};
 /// Of cells whose runs are traced, and of one copy of the chain.
 bool is_traced(Group group);
 
@@ -39,17 +40,21 @@ struct Cell {
   std::uint32_t wire_bytes = 64;   ///< of an arriving frame with its FCS; where the chain decrypts, of what is inside
   std::uint32_t unit_packets = 0;  ///< 0: the default
   double offered_gbps = 0;         ///< 0: as fast as the chain takes
-  std::uint32_t replicas = 1;      ///< part of the key of a source; else found while measuring
+  /// Part of the key of a source, and where the group is kPlaces: 0 there until the fastest number is found. Else found
+  /// while measuring, too.
+  std::uint32_t replicas = 1;
 
   Json key() const;
 };
 
 /// As many copies of the chain as are fastest: for each measurement of throughput tried by itself.
 inline constexpr const char* kBestReplicas = "best";
-inline constexpr std::uint32_t kMaxTriedReplicas = 3;
+/// Those that are tried, up to the number of processors.
+inline constexpr std::uint32_t kTriedReplicas[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+std::vector<std::uint32_t> tried_replicas();
 /// Frames of the latency runs, with FCS; the paper does not say which it took.
 inline constexpr std::uint32_t kLatencyWireBytes = 1024;
-inline constexpr double kLatencyGbps[] = {10, 100};
+inline constexpr double kLatencyGbps[] = {10, 100, 200};
 inline constexpr std::uint32_t kUnitSizes[] = {4, 16, 64, 256, 1024};
 
 /// Packets of a full launch of the groups that are traced, as in the paper.
@@ -62,6 +67,14 @@ struct StagedNf {
   const char* resident;
 };
 inline constexpr StagedNf kStagedNfs[] = {{"IPsec", "IPsec-resident"}, {"NIDS", "NIDS-resident"}};
+
+/// Of Group::kPlaces: ways with one copy of the chain, or as many as are fastest.
+struct PlacedWay {
+  const char* mode;
+  bool is_best;
+};
+inline constexpr PlacedWay kPlacedWays[] = {{kCpu, true}, {kAdaptive, false}, {kAdaptive, true}, {kAuto, false}};
+inline constexpr const char* kPlacedChains[] = {"C4", "S_d", "FNR"};
 
 /// Chains of Group::kConflicts.
 inline constexpr const char* kConflictChains[] = {"F", "F-I", "F-I-N"};

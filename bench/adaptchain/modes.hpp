@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bench/chains/chains.hpp"
 #include "plan/planner.hpp"
 
 #include <array>
@@ -16,23 +17,30 @@ inline constexpr const char* kShared = "shared";
 inline constexpr const char* kAdaptiveStaged = "adaptive, staged";
 inline constexpr const char* kAdaptive = "adaptive";
 inline constexpr const char* kWithoutPushdown = "adaptive without pushdown";
+inline constexpr const char* kCpu = "cpu";
+inline constexpr const char* kAuto = "auto";
 
-/// A way to synchronize that is measured. Against "copy, staged", which stands for G-NET, "adaptive, staged" shows what
-/// the plan brings by itself, "copy" what the transfer methods do, and "adaptive" both; "shared" stands for Gaviss.
+/// A way to run a chain that is measured. Against "copy, staged", which stands for G-NET, "adaptive, staged" shows what
+/// the plan brings by itself, "copy" what the transfer methods do, and "adaptive" both; "shared" stands for Gaviss. In
+/// "cpu" every NF is on the CPU, in "auto" where the model says.
 struct SyncMode {
   const char* name;
   plan::Mode mode;
   bool pushdown;
   plan::MethodSet methods;
+  Placed placed = Placed::kAsListed;
 };
 inline constexpr plan::MethodSet kStagedAlone = plan::method_bit(TransferMethod::kStaged);
-inline constexpr std::array<SyncMode, 7> kModes{{{kCopyStaged, plan::Mode::kCopy, true, kStagedAlone},
-                                                 {kCopy, plan::Mode::kCopy, true, plan::kAllMethods},
-                                                 {kSharedStaged, plan::Mode::kShared, true, kStagedAlone},
-                                                 {kShared, plan::Mode::kShared, true, plan::kAllMethods},
-                                                 {kAdaptiveStaged, plan::Mode::kAdaptive, true, kStagedAlone},
-                                                 {kAdaptive, plan::Mode::kAdaptive, true, plan::kAllMethods},
-                                                 {kWithoutPushdown, plan::Mode::kAdaptive, false, plan::kAllMethods}}};
+inline constexpr std::array<SyncMode, 9> kModes{
+    {{kCopyStaged, plan::Mode::kCopy, true, kStagedAlone},
+     {kCopy, plan::Mode::kCopy, true, plan::kAllMethods},
+     {kSharedStaged, plan::Mode::kShared, true, kStagedAlone},
+     {kShared, plan::Mode::kShared, true, plan::kAllMethods},
+     {kAdaptiveStaged, plan::Mode::kAdaptive, true, kStagedAlone},
+     {kAdaptive, plan::Mode::kAdaptive, true, plan::kAllMethods},
+     {kWithoutPushdown, plan::Mode::kAdaptive, false, plan::kAllMethods},
+     {kCpu, plan::Mode::kAdaptive, true, plan::kAllMethods, Placed::kCpu},
+     {kAuto, plan::Mode::kAdaptive, true, plan::kAllMethods, Placed::kAuto}}};
 
 /// Null where there is no such mode.
 inline SyncMode const* find_mode(std::string_view name) {

@@ -94,6 +94,12 @@ std::vector<PaperChain> const& sharing_chains() {
   return kChains;
 }
 
+std::vector<PaperChain> const& placed_chains() {
+  static const std::vector<PaperChain> kChains{
+      sharing_chains().back(), {"FNR", {{"fw", "firewall", kFirewallRules, true}, kGpuIds, kGpuRouter}}};
+  return kChains;
+}
+
 std::vector<PaperChain> const& growing_chains() {
   static const std::vector<PaperChain> kChains{
       {"IPsec", {kGpuVpn}}, sharing_chains()[0], sharing_chains()[1], sharing_chains()[3]};
@@ -115,7 +121,7 @@ std::vector<PaperChain> const& kernel_chains() {
 
 Result<PaperChain const*> find_chain(std::string_view name) {
   std::vector<std::string_view> names;
-  for (auto const* const chains : {&paper_chains(), &figure_chains()}) {
+  for (auto const* const chains : {&paper_chains(), &figure_chains(), &placed_chains()}) {
     for (PaperChain const& chain : *chains) {
       if (chain.name == name) {
         return &chain;
@@ -137,6 +143,17 @@ PaperChain const& encrypting_chain() {
   return kChain;
 }
 
+namespace {
+
+const char* place_of(PaperNf const& nf, ChainText const& text) {
+  if (text.device == "none" || text.placed == Placed::kCpu) {
+    return "cpu";
+  }
+  return text.placed == Placed::kAuto ? "auto" : nf.on_gpu ? "gpu" : "cpu";
+}
+
+}  // namespace
+
 std::string chain_text(PaperChain const& chain, ChainText const& text) {
   std::string result = fmt::format(
       "apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: {}}}\nspec:\n"
@@ -144,8 +161,8 @@ std::string chain_text(PaperChain const& chain, ChainText const& text) {
       chain.name, text.frame_bytes, kFlows, text.packets_per_s, text.device, text.tuning,
       chain.nfs.empty() ? " []" : "");
   for (PaperNf const& nf : chain.nfs) {
-    result += fmt::format("    - {{name: {}, type: {}, on: {}, config: {}}}\n", nf.name, nf.type,
-                          nf.on_gpu && text.device != "none" ? "gpu" : "cpu", config_text(nf, text.sa_file));
+    result += fmt::format("    - {{name: {}, type: {}, on: {}, config: {}}}\n", nf.name, nf.type, place_of(nf, text),
+                          config_text(nf, text.sa_file));
   }
   return result;
 }

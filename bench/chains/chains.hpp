@@ -59,20 +59,31 @@ std::vector<PaperChain> const& sharing_chains();
 std::vector<PaperChain> const& growing_chains();
 /// Every kernel of an NF of this tree by itself, as the chains above have it: chains of one NF, with the kernel's name.
 std::vector<PaperChain> const& kernel_chains();
-/// One of paper_chains() or figure_chains(). NotFound names the chains that there are.
+/// Of which each is measured on the CPU and on the GPU: S_d of sharing_chains(), and FNR, a firewall, a NIDS and a
+/// router, which cost the CPU little.
+std::vector<PaperChain> const& placed_chains();
+/// One of paper_chains(), figure_chains() or placed_chains(). NotFound names the chains that there are.
 Result<PaperChain const*> find_chain(std::string_view name);
 /// rx and tx alone: what the source can give at most; with ESP, or without.
 PaperChain const& empty_chain(bool esp_input = false);
 /// IPsec alone, encrypting: what makes the input of the chains that decrypt.
 PaperChain const& encrypting_chain();
 
+/// Where the NFs of a chain run.
+enum class Placed : std::uint8_t {
+  kAsListed,  ///< see PaperNf::on_gpu
+  kCpu,
+  kAuto,  ///< `on: auto`, all of them
+};
+
 /// What a chain file says besides its NFs.
 struct ChainText {
   std::uint32_t frame_bytes = 60;   ///< of the replay, and what the plan is made for
   std::uint64_t packets_per_s = 0;  ///< 0: no limit
   std::string device = "none";      ///< "none": every NF on the CPU
-  std::string sa_file;              ///< where the chain has IPsec
-  std::string tuning;               ///< YAML flow text without its braces
+  Placed placed = Placed::kAsListed;
+  std::string sa_file;  ///< where the chain has IPsec
+  std::string tuning;   ///< YAML flow text without its braces
 };
 std::string chain_text(PaperChain const& chain, ChainText const& text);
 /// The NF's configuration with its file of associations, as YAML.

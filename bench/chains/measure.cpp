@@ -6,6 +6,10 @@
 
 #include <catena/core/text.hpp>
 
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -53,7 +57,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   options.workers = workers;
   options.sync = spec.sync;
   options.sharing = spec.sharing;
-  if (!spec.sharing) {
+  if (!spec.sharing && !spec.has_costs) {
     options.profiles = chain::ProfileStore::from_environment();
   }
   options.trace = spec.trace && replica == 0;
@@ -68,12 +72,62 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   return copy;
 }
 
-std::uint64_t sent_by(std::vector<Copy> const& copies) {
+using Clock = std::chrono::steady_clock;
+
+/// Processor seconds of all threads of this process.
+double processor_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](timeval const& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// How far all copies have come.
+struct Moment {
+  Clock::time_point at;
+  double processor_seconds = 0;
+  std::uint64_t received = 0;
   std::uint64_t sent = 0;
+  Histogram latency;
+  std::vector<StageTime> stages;
+};
+
+Moment now(std::vector<Copy> const& copies) {
+  Moment moment;
   for (Copy const& copy : copies) {
-    sent += copy.chain->progress().sent;
+    const runtime::Report report = copy.chain->report();
+    moment.received += report.received;
+    moment.sent += report.sent;
+    moment.latency.merge(report.latency);
+    moment.stages.resize(report.stages.size());
+    for (std::size_t i = 0; i < report.stages.size(); ++i) {
+      moment.stages[i].name = report.stages[i].name;
+      moment.stages[i].busy_seconds += report.stages[i].busy_seconds;
+    }
   }
-  return sent;
+  moment.processor_seconds = processor_seconds();
+  moment.at = Clock::now();
+  return moment;
+}
+
+void count_window(Moment const& from, Moment&& to, RunResult& result) {
+  result.seconds = std::chrono::duration<double>(to.at - from.at).count();
+  result.received = to.received - from.received;
+  result.sent = to.sent - from.sent;
+  result.packets_per_s = static_cast<double>(result.sent) / result.seconds;
+  result.process_cores = (to.processor_seconds - from.processor_seconds) / result.seconds;
+  if (result.offered_per_s > 0) {
+    result.taken = static_cast<double>(result.received) / result.seconds / result.offered_per_s;
+  }
+  result.latency = std::move(to.latency);
+  result.latency.remove(from.latency);
+  result.stages = std::move(to.stages);
+  for (std::size_t i = 0; i < result.stages.size(); ++i) {
+    result.stages[i].busy_seconds -= from.stages[i].busy_seconds;
+    result.cores += result.stages[i].busy_seconds / result.seconds;
+  }
 }
 
 /// Until each of `copies` is done with its first packet, or its run ended, or that takes too long. Threads and devices
@@ -93,8 +147,6 @@ void wait_for_first_packets(std::vector<Copy> const& copies) {
 }
 
 void add(runtime::Report const& report, RunResult& result) {
-  result.received += report.received;
-  result.sent += report.sent;
   result.dropped += report.dropped();
   result.device = report.device;
   result.costs_from = report.costs_from;
@@ -109,14 +161,13 @@ void add(runtime::Report const& report, RunResult& result) {
       result.nf_bytes.push_back({nf.name, nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet});
     }
   }
-  result.stages.resize(report.stages.size());
-  for (std::size_t i = 0; i < report.stages.size(); ++i) {
-    result.stages[i].name = report.stages[i].name;
-    result.stages[i].busy_seconds += report.stages[i].busy_seconds;
-  }
 }
 
 }  // namespace
+
+std::string why_void(RunResult const& run) {
+  return run.taken >= kLeastTaken ? std::string() : fmt::format("took {:.1f} % of what was offered", 100 * run.taken);
+}
 
 Status check_report(runtime::Report const& report) {
   if (report.cpu_instead_of_gpu) {
@@ -136,8 +187,8 @@ Status check_report(runtime::Report const& report) {
 }
 
 RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
-  using Clock = std::chrono::steady_clock;
   RunResult result;
+  result.offered_per_s = static_cast<double>(spec.text.packets_per_s);
   const auto stages = static_cast<std::uint32_t>(spec.chain->nfs.size() + 2);
   result.workers = std::clamp(std::thread::hardware_concurrency() / spec.replicas, 1U, stages);
   std::vector<Copy> copies;
@@ -154,24 +205,20 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   }
   wait_for_first_packets(copies);
   std::this_thread::sleep_for(std::chrono::duration<double>(spec.seconds * kWarmUpShare));
-  const std::uint64_t before = sent_by(copies);
-  const Clock::time_point from = Clock::now();
+  const Moment from = now(copies);
   std::this_thread::sleep_for(std::chrono::duration<double>(spec.seconds * (1 - kWarmUpShare)));
-  const std::uint64_t after = sent_by(copies);
-  result.seconds = std::chrono::duration<double>(Clock::now() - from).count();
+  count_window(from, now(copies), result);
   for (Copy const& copy : copies) {
     copy.chain->stop();
   }
   for (Copy& copy : copies) {
     result.status.Update(copy.outcome.get());
   }
-  result.packets_per_s = static_cast<double>(after - before) / result.seconds;
   for (Copy const& copy : copies) {
     const runtime::Report report = copy.chain->report();
     result.status.Update(check_report(report));
     result.abandoned = result.abandoned || copy.chain->abandoned_device();
     add(report, result);
-    result.latency.merge(report.latency);
   }
   const runtime::Report first = copies.front().chain->report();
   result.parts = first.parts;

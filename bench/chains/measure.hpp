@@ -40,6 +40,7 @@ struct RunSpec {
   bool trace = false;         ///< keeps a time line, which costs a little
   Arrival arrival = Arrival::kEvenly;
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< by the costs of NFs that sync.profile has
+  bool has_costs = false;  ///< sync.profile has the costs that count; else, without sharing, this user's profile has
   /// Where given, what takes the place of each copy's device; see chain::RunOptions.
   std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string*)> open_device =
       nullptr;
@@ -50,18 +51,23 @@ struct StageTime {
   double busy_seconds = 0;
 };
 
+/// What is counted of a time is of its window: what follows the warm-up, until the source is stopped.
 struct RunResult {
-  Status status;             ///< the rest counts where this is OK
-  double packets_per_s = 0;  ///< that left the chains after the warm-up
-  double seconds = 0;        ///< after the warm-up, until the source was stopped
-  std::uint64_t received = 0;
+  Status status;               ///< the rest counts where this is OK
+  double packets_per_s = 0;    ///< that left the chains in the window
+  double seconds = 0;          ///< of the window
+  double offered_per_s = 0;    ///< packets that were due, of all copies; 0: as many as they take
+  double taken = 1;            ///< part of those that were due in the window that the chains took in it
+  double cores = 0;            ///< on average busy with packets in the window, sources among them: what stages measure
+  double process_cores = 0;    ///< the same by the system's clock: all threads of the process, waiting in loops too
+  std::uint64_t received = 0;  ///< in the window, as sent
   std::uint64_t sent = 0;
-  std::uint64_t dropped = 0;
+  std::uint64_t dropped = 0;   ///< in the whole run
   double bytes_to_device = 0;  ///< a packet, all NFs together
   double bytes_to_host = 0;
   std::vector<NfBytes> nf_bytes;      ///< of NFs that move something, in chain order
-  Histogram latency;                  ///< of the whole run
-  std::vector<StageTime> stages;      ///< of all copies together
+  Histogram latency;                  ///< of packets that left in the window, from when they were due
+  std::vector<StageTime> stages;      ///< in the window, of all copies together
   std::vector<Sample> samples;        ///< of copy 0
   std::vector<TimeRow> timeline;      ///< of copy 0, where it was asked for
   std::vector<BusyShare> busy;        ///< the same
@@ -77,6 +83,11 @@ struct RunResult {
 
 /// Of a run's length.
 inline constexpr double kWarmUpShare = 0.25;
+/// A run that took less than this part of its load says nothing about the load.
+inline constexpr double kLeastTaken = 0.99;
+
+/// Why the run does not count: it is short of its load. Empty: it counts.
+std::string why_void(RunResult const& run);
 
 /// Unavailable if there was no device for NFs placed on one; DataLoss if packets are not accounted for, a kernel read
 /// or wrote out of bounds, or the device failed.

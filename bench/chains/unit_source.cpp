@@ -22,7 +22,7 @@ class UnitSource : public io::Source {
     }
     CATENA_RETURN_IF_ERROR(source_->receive(pool, unit, next_index, starved));
     if (unit.count > 0) {
-      received(unit.count);
+      received(unit);
     }
     return absl::OkStatus();
   }
@@ -33,7 +33,7 @@ class UnitSource : public io::Source {
 
  private:
   virtual bool is_due(memory::PacketPool const& pool) const = 0;
-  virtual void received(std::uint32_t /*packets*/) {}
+  virtual void received(memory::Unit& /*unit*/) {}
 
   std::unique_ptr<io::Source> source_;
   const char* how_;
@@ -57,9 +57,12 @@ class WholeUnits final : public UnitSource {
   using Clock = std::chrono::steady_clock;
 
   bool is_due(memory::PacketPool const& /*pool*/) const override { return !next_ || Clock::now() >= *next_; }
-  void received(std::uint32_t packets) override {
-    const std::chrono::duration<double> period(static_cast<double>(packets) / static_cast<double>(packets_per_s_));
-    next_ = next_.value_or(Clock::now()) + std::chrono::duration_cast<Clock::duration>(period);
+  void received(memory::Unit& unit) override {
+    const Clock::time_point due = next_.value_or(Clock::now());
+    unit.arrival_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(due.time_since_epoch()).count());
+    unit.last_arrival_ns = unit.arrival_ns;
+    const std::chrono::duration<double> period(static_cast<double>(unit.count) / static_cast<double>(packets_per_s_));
+    next_ = due + std::chrono::duration_cast<Clock::duration>(period);
   }
 
   std::uint64_t packets_per_s_;

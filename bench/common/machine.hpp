@@ -9,7 +9,8 @@ namespace catena::bench {
 /// Processor, cores and kernel of this machine, for the record of a measurement.
 std::string describe_machine();
 /// The commit of the source tree that this program was built from, marked "-modified" where tracked files have changed
-/// since; "unknown" where the tree or git is not there. `folder` takes git's output for the time being.
+/// since; "unknown" where the tree or git is not there. $CATENA_COMMIT says it where programs were carried to a machine
+/// without them. `folder` takes git's output for the time being.
 std::string source_commit(std::filesystem::path const& folder);
 
 }  // namespace catena::bench

@@ -51,6 +51,32 @@ std::string words_of(Json const& key) {
   return words;
 }
 
+bool is_of_table(Work const& work, Json const& a, Json const& b) {
+  return std::ranges::all_of(work.table, [&](std::string const& field) { return a.at(field) == b.at(field); });
+}
+
+/// Where the cell has not failed. What fails has its error in the cell.
+void run(std::function<Status(std::size_t, Json&)> const& step, std::size_t number, Json& cell) {
+  if (!step || is_failed(cell)) {
+    return;
+  }
+  if (const Status status = step(number, cell); !status.ok()) {
+    cell["error"] = std::string(status.message());
+  }
+}
+
+/// For its line of progress.
+std::string outcome_of(Json const& cell, Work const& work) {
+  std::string words = is_failed(cell) ? concat("FAILED: ", cell.at("error").get<std::string>()) : work.summary(cell);
+  if (cell.contains("void")) {
+    words += concat("; VOID: ", cell.at("void").get<std::string>());
+  }
+  if (const Json::json_pointer difference("/samples/first_difference"); cell.contains(difference)) {
+    words += concat("; DIFFERENT OUTPUT: ", cell.at(difference).get<std::string>());
+  }
+  return words;
+}
+
 /// What is done of a list and how long the rest will take.
 class TimeLeft {
  public:
@@ -149,7 +175,8 @@ Status Results::take_up(Json const& earlier) {
 }
 
 bool Results::is_complete(Json const& cell, Work const& work) const {
-  return !is_failed(cell) && cell.at("repeats").size() == (work.repeats == 0 ? repeats_ : work.repeats);
+  return !is_failed(cell) && !cell.contains("void") &&
+         cell.at("repeats").size() == (work.repeats == 0 ? repeats_ : work.repeats);
 }
 
 /// For each key the cell that is kept, or null; they leave cells_, as do those that will be measured again.
@@ -165,13 +192,10 @@ std::vector<Json> Results::take_kept(std::vector<Json> const& keys, Work const& 
       cells_.erase(found);
     }
   }
-  const auto is_of_table = [&work](Json const& a, Json const& b) {
-    return std::ranges::all_of(work.table, [&](std::string const& field) { return a.at(field) == b.at(field); });
-  };
   std::vector<Json> whole = kept;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     for (std::size_t j = 0; j < keys.size() && !work.table.empty(); ++j) {
-      if (kept[j].is_null() && is_of_table(keys[i], keys[j])) {
+      if (kept[j].is_null() && is_of_table(work, keys[i], keys[j])) {
         whole[i] = Json();
       }
     }
@@ -187,28 +211,43 @@ Status Results::measure(std::vector<Json> const& keys, Work const& work) {
   }
   cells_.insert(cells_.end(), std::make_move_iterator(kept.begin()), std::make_move_iterator(kept.end()));
   TimeLeft time_left(keys.size());
+  const std::uint32_t repeats = work.repeats == 0 ? repeats_ : work.repeats;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (is_there(cells_[first + i])) {
       continue;
     }
-    Json cell = keys[i];
-    cell["run"] = head_["runs"].size() - 1;
-    cell["repeats"] = Json::array();
-    std::string words = words_of(keys[i]);
-    if (const Status status = work.measure(i, cell); status.ok()) {
-      words += concat(": ", work.summary(cell));
-    } else {
-      cell["error"] = std::string(status.message());
-      words += concat(": FAILED: ", std::string(status.message()));
+    // those that take turns with it: what lies behind it in the list
+    std::vector<std::size_t> turns{i};
+    for (std::size_t j = i + 1; work.repeat && !work.table.empty() && j < keys.size(); ++j) {
+      if (!is_there(cells_[first + j]) && is_of_table(work, keys[i], keys[j])) {
+        turns.push_back(j);
+      }
     }
-    if (cell.contains(Json::json_pointer("/samples/first_difference"))) {
-      words += concat("; DIFFERENT OUTPUT: ", cell["samples"]["first_difference"].get<std::string>());
+    std::vector<Json> measured;
+    for (const std::size_t number : turns) {
+      run(work.measure, number, measured.emplace_back(new_cell(keys[number])));
     }
-    cells_[first + i] = std::move(cell);
-    progress_(time_left.line(i + 1, words));
+    for (std::uint32_t repeat = 0; work.repeat && repeat < repeats; ++repeat) {
+      for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+        run(work.repeat, turns[turn], measured[turn]);
+      }
+    }
+    for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+      Json& cell = measured[turn];
+      run(work.finish, turns[turn], cell);
+      progress_(time_left.line(turns[turn] + 1, concat(words_of(keys[turns[turn]]), ": ", outcome_of(cell, work))));
+      cells_[first + turns[turn]] = std::move(cell);
+    }
     CATENA_RETURN_IF_ERROR(write());
   }
   return write();
+}
+
+Json Results::new_cell(Json const& key) const {
+  Json cell = key;
+  cell["run"] = head_["runs"].size() - 1;
+  cell["repeats"] = Json::array();
+  return cell;
 }
 
 Json const* Results::find(Json const& key) const {

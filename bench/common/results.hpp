@@ -38,6 +38,11 @@ std::vector<double> values_of(Json const& cell, std::string const& path);
 struct Work {
   /// Adds to `cell`, which has its key, "repeats" and the rest. `number`: which one of the list it is.
   std::function<Status(std::size_t number, Json& cell)> measure;
+  /// Where given, it adds one to "repeats", after `measure`: as often as there are repeats, in turns with the other
+  /// cells of the table, so that what changes with time is the same for all.
+  std::function<Status(std::size_t number, Json& cell)> repeat = nullptr;
+  /// Where given: after the last repeat of the table.
+  std::function<Status(std::size_t number, Json& cell)> finish = nullptr;
   /// A few words about a cell that was measured, for its line of progress.
   std::function<std::string(Json const& cell)> summary;
   /// The fields by which cells are of one table: those that are alike in them are kept together or not at all, so that
@@ -93,6 +98,7 @@ class Results {
   Status take_up(Json const& earlier);
   bool is_complete(Json const& cell, Work const& work) const;
   std::vector<Json> take_kept(std::vector<Json> const& keys, Work const& work);
+  Json new_cell(Json const& key) const;
   Status write() const;
   std::uint64_t count_samples(const char* what) const;
 

@@ -3,6 +3,8 @@
 
 #include "device/subprocess.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -303,10 +305,45 @@ TEST_F(ResultsTest, a_table_is_kept_as_a_whole_or_not_at_all) {
   ASSERT_TRUE(results->measure(keys(), tables).ok());
   EXPECT_EQ(lines_[0], "kept 2 of 4 measurements of earlier runs");
   std::vector<int> runs;
-  for (Json const& cell : file().at("cells")) {
+  const Json after = file();
+  for (Json const& cell : after.at("cells")) {
     runs.push_back(cell.at("run").get<int>());
   }
   EXPECT_THAT(runs, ElementsAre(1, 1, 0, 0)) << "one cell of C1's lacked a repeat";
+}
+
+TEST_F(ResultsTest, cells_of_a_table_take_turns) {
+  std::string calls;
+  Work work;
+  work.table = {"chain"};
+  work.measure = [&](std::size_t number, Json& /*cell*/) {
+    calls += concat("m", number, " ");
+    return absl::OkStatus();
+  };
+  work.repeat = [&](std::size_t number, Json& cell) {
+    calls += concat(number, " ");
+    cell["repeats"].push_back({{"value", number}});
+    return number == 1 ? absl::UnavailableError("broke") : absl::OkStatus();
+  };
+  work.finish = [&](std::size_t number, Json& cell) {
+    calls += concat("f", number, " ");
+    cell["void"] = "short of its load";
+    return absl::OkStatus();
+  };
+  work.summary = [](Json const& /*cell*/) { return "fine"; };
+  Result<Results> results = begin();
+  ASSERT_TRUE(results.ok()) << results.status();
+  const std::vector<Json> cells{{{"chain", "C1"}, {"mode", "a"}}, {{"chain", "C1"}, {"mode", "b"}}, {{"chain", "C2"}}};
+  ASSERT_TRUE(results->measure(cells, work).ok());
+  EXPECT_EQ(calls, "m0 m1 0 1 0 f0 m2 2 2 f2 ") << "what failed has no more turns";
+  EXPECT_THAT(lines_,
+              ElementsAre(HasSubstr("fine; VOID: short of its load"), HasSubstr("FAILED: broke"), HasSubstr("fine")));
+  told_.resume = true;
+  Result<Results> again = begin();
+  ASSERT_TRUE(again.ok()) << again.status();
+  calls.clear();
+  ASSERT_TRUE(again->measure(cells, work).ok());
+  EXPECT_EQ(calls, "m0 m1 0 1 0 f0 m2 2 2 f2 ") << "what is void is measured again";
 }
 
 TEST_F(ResultsTest, what_every_run_measures_stays_beside_that_of_earlier_ones) {

@@ -96,7 +96,7 @@ class GnetBench {
   std::uint32_t middle_size() const;
   Result<profile::NfMeasurements> profile_nfs(Progress const& progress);
   Status measure_nfs(Progress const& progress);
-  Status describe(profile::NfMeasurement const& nf, Json& json);
+  Status describe(profile::NfMeasurement const& nf, Json& json) const;
   Status measure(SharingCell const& cell, Json& json);
   Result<RunResult> run_mode(RunSpec const& spec, Json& json);
   RunSpec spec_for(SharingCell const& cell) const;
@@ -155,15 +155,13 @@ Result<profile::NfMeasurements> GnetBench::profile_nfs(Progress const& progress)
                               [](profile::MeasureProgress const&) {});
 }
 
-/// What an NF costs, beside what was measured of it; plans go by that from here on.
-Status GnetBench::describe(profile::NfMeasurement const& nf, Json& json) {
+/// What an NF costs, beside what was measured of it.
+Status GnetBench::describe(profile::NfMeasurement const& nf, Json& json) const {
   if (!nf.why_not.empty()) {
     return absl::UnavailableError(nf.why_not);
   }
   const profile::NfModel model = profile::model_of(nf.times);
   share::NfCost const& cost = model.cost;
-  chain::keep(profile_.nfs, {nf.key, nf.packet_bytes, chain::now_as_text(), cost,
-                             std::max(0.0, model.kernel.fit.r_squared), std::max(0.0, model.transfer.fit.r_squared)});
   json["model"] = {{"b1_ns", cost.kernel.intercept},          {"k1_ns", cost.kernel.slope},
                    {"b2_ns", cost.transfer.intercept},        {"k2_ns", cost.transfer.slope},
                    {"overhead_ns", cost.overhead_ns},         {"max_packets_per_unit", cost.max_packets_per_sm},
@@ -185,6 +183,7 @@ Status GnetBench::describe(profile::NfMeasurement const& nf, Json& json) {
 
 Status GnetBench::measure_nfs(Progress const& progress) {
   CATENA_ASSIGN_OR_RETURN(const profile::NfMeasurements measured, profile_nfs(progress));
+  profile::keep(measured, profile_);  // plans go by it from here on
   std::vector<Json> keys;
   for (profile::NfMeasurement const& nf : measured.nfs) {
     keys.push_back({{"group", "nfs"}, {"nf", nf.name}, {"wire_bytes", nf.packet_bytes + kFcsBytes}});
@@ -370,8 +369,8 @@ Part gnet_part() {
   return {
       .name = "gnet",
       .help = "How the NFs of a chain share a GPU, as the G-NET paper measures it",
-      .seconds = 0.4,
-      .quick_seconds = 0.2,
+      .seconds = 4,
+      .quick_seconds = 0.5,
       .settings = {groups_setting({kAsFastAsTheyGo, kAtOneRate, kGrowing}),
                    device_setting(),
                    chains_setting(names_of(sharing_chains())),

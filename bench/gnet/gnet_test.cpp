@@ -38,7 +38,7 @@ std::vector<std::string> modes_of(Json const& repeat) {
 TEST_F(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
   const Result<Results> results = run(part_);
   ASSERT_TRUE(results.ok()) << results.status();
-  EXPECT_EQ(results->failed_cells(), 0U);
+  EXPECT_EQ(results->failed_cells(), 0U) << ::testing::PrintToString(lines_);
   EXPECT_GT(results->samples_compared(), 0U);
   EXPECT_EQ(results->samples_different(), 0U);
   EXPECT_THAT(results->find_all({{"group", "growing"}}), SizeIs(4));

@@ -315,7 +315,7 @@ Part isoptr_part() {
   return {
       .name = "isoptr",
       .help = "What the checks of pointers in kernels cost: kernels by themselves and chains of G-NET",
-      .seconds = 0.4,
+      .seconds = 3,
       .quick_seconds = 0.2,
       .settings = {groups_setting({kAloneGroup, kChainGroup}),
                    device_setting(),

@@ -349,7 +349,7 @@ Part nca_part() {
   return {
       .name = "nca",
       .help = "The C library, as the NFV Compute Acceleration draft measures it",
-      .seconds = 1,
+      .seconds = 3,
       .quick_seconds = 0.05,
       .settings = {groups_setting({kDraftGroup, kStreamGroup, kQueueGroup, kKernelGroup}),
                    device_setting({"cpu"}),

@@ -32,7 +32,7 @@ constexpr const char* kThreeIpsec = "3 ipsec";
 /// That of a chain file without one, but for packet memory.
 constexpr const char* kOwnTuning = "pool_slots: 65536";
 /// A long run is so many runs long.
-constexpr double kLongRuns = 40;
+constexpr double kLongRuns = 8;
 constexpr double kQuickLongRuns = 2;
 /// The two that are compared.
 constexpr std::array<FlowMode, 2> kFlowModes{FlowMode::kVanilla, FlowMode::kBackpressure};
@@ -371,7 +371,7 @@ Result<Results> run_simmer(Request const& request, nf::Registry const& registry,
 Part simmer_part() {
   return {.name = "simmer",
           .help = "Back-pressure beside rings that drop, in chains that share a GPU, as the Simmer paper measures it",
-          .seconds = 0.6,
+          .seconds = 3,
           .quick_seconds = 0.7,
           .settings = {groups_setting({kAlone, "sizes", "qt", "dynamic", "sharing", "own", kLong}),
                        device_setting(),

@@ -74,7 +74,7 @@ def in_mode(mode, size, speeds, to_device=0, group="throughput", chain="C1", nfs
     return {"group": group, "chain": chain, "mode": mode, "wire_bytes": size, "unit_packets": 0, "offered_gbps": 0, "run": 0,
             "replicas": 1, "planned_ns": 0, "samples": {"compared": 256, "different": 0},
             "repeats": [{"packets_per_s": speed, "bytes_to_device": to_device, "bytes_to_host": 0, "received": 10, "dropped": 0,
-                         "latency_us": {"p50": 0, "p95": 0, "p99": 0}, "stages": [],
+                         "offered_per_s": 0, "taken": 1, "seconds": 2, "cores": 3.5, "process_cores": 4, "latency_us": {"p50": 0, "p95": 0, "p99": 0}, "stages": [],
                          "nfs": [{"name": name, "bytes_to_device": moved, "bytes_to_host": 9} for name, moved in nfs]}
                         for speed in speeds], **fields}
 
@@ -200,12 +200,27 @@ class AdaptChain(unittest.TestCase):
         self.assertIn("| 16 | 10.00 | 100.0 (100.0 .. 100.0) | 3.8 ms | 200.0 (200.0 .. 200.0) | 5.5 ms |", page.markdown())
         self.assertEqual(page.figures["c4-unit-throughput"]["labels"], ["512"], "latency has a size of its own")
 
-    def test_a_chain_that_takes_less_than_is_offered_is_marked(self):
+    def test_a_cell_that_is_short_of_its_load_is_void(self):
         cell = at_10_gbps(in_mode(ADAPTIVE, 1024, [1], group="latency", chain="C4", latency_cdf=[[1, 50]]))
         self.assertEqual(adaptchain.left(cell), "10.00")
-        cell["offered_gbps"] = 100
-        self.assertEqual(adaptchain.left(cell), "10.00 **saturated**")
-        self.assertIn("| C4 | 100 Gbps | adaptive | 10.00 **saturated** |", adaptchain_page(cell).markdown())
+        self.assertIn("| C4 | 10 Gbps | adaptive | 10.00 | 0.0 (0.0 .. 0.0) |", adaptchain_page(cell).markdown())
+        cell["void"] = "repeat 1 took 91.0 % of what was offered"
+        self.assertIn(f"| C4 | 10 Gbps | adaptive | **void**: {cell['void']} | - | - | - |", adaptchain_page(cell).markdown())
+
+    def test_rows_say_what_a_packet_costs_the_processors_and_the_bus(self):
+        cell = in_mode(COPY, 64, [1e6, 2e6, 3e6], to_device=50,
+                       bare_copies={"strided": {"to_device": 20.25, "to_host": 21}, "gather": {"to_device": 40, "to_host": 41}})
+        text = adaptchain_page(cell).markdown()
+        self.assertIn("| 3.5 (4.0) | 1750 (1167 .. 3500) |", text)
+        self.assertIn("| 50.0 | 0.1 of 20.2 / 40.0 | 0.0 | 0.0 of 21.0 / 41.0 |", text)
+
+    def test_ways_of_a_chain_are_beside_its_cpu(self):
+        cells = [in_mode(mode, 64, [speed], group="places", chain="C4", copies=copies)
+                 for mode, speed, copies in (("cpu", 2e6, "best"), (ADAPTIVE, 5e6, "1"), ("auto", 1e6, "1"))]
+        text = adaptchain_page(*cells).markdown()
+        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| cpu \|.*\| 1\.00 \|$")
+        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| adaptive \|.*\| 2\.50 \|$")
+        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| auto \|.*\| 0\.50 \|$")
 
     def test_time_lines_are_figures(self):
         cell = at_10_gbps(in_mode(ADAPTIVE, 1024, [1], group="latency", chain="C4", latency_cdf=[[1, 50]]))
@@ -219,7 +234,7 @@ class AdaptChain(unittest.TestCase):
         cell["repeats"][0]["stages"] = [{"name": "rx", "busy_s": 0.5}, {"name": "vpn", "busy_s": 1.94}]
         source = in_mode("-", 64, [10e6, 9e6, 12e6], group="source", chain="rx-tx")
         text = adaptchain_page(cell, source).markdown()
-        self.assertIn("| 64 | copy, staged | 1 | 1.000 | 0.51 (0.51 .. 0.51) | 5 | vpn 97 % |", text)
+        self.assertIn("| 64 | copy, staged | 1 | 1.000 | 0.51 (0.51 .. 0.51) | 3.5 (4.0) | 3500 (3500 .. 3500) | 5 | vpn 97 % |", text)
         self.assertIn("| replay | 64 | 1 | 10.000 | 5.12 (4.61 .. 6.14) |", text)
 
     def test_where_c3s_workers_spend_their_time_is_of_the_last_repeat(self):

@@ -5,9 +5,10 @@ from bench_pages.page import Page, bars, lines, over, plain, spread, times
 
 COPY_STAGED, COPY, SHARED_STAGED, SHARED = "copy, staged", "copy", "shared, staged", "shared"
 ADAPTIVE_STAGED, ADAPTIVE, WITHOUT_PUSHDOWN = "adaptive, staged", "adaptive", "adaptive without pushdown"
-MODES = (COPY_STAGED, COPY, SHARED_STAGED, SHARED, ADAPTIVE_STAGED, ADAPTIVE, WITHOUT_PUSHDOWN)
+CPU, AUTO = "cpu", "auto"
+MODES = (COPY_STAGED, COPY, SHARED_STAGED, SHARED, ADAPTIVE_STAGED, ADAPTIVE, WITHOUT_PUSHDOWN, CPU, AUTO)
 SIZE_AXIS = "frame with FCS, bytes"
-LATENCY_BYTES, LATENCY_GBPS = 1024, (10, 100)
+LATENCY_BYTES, LATENCY_GBPS = 1024, (10, 100, 200)
 BATCH = 1024  # packets of a launch that is taken apart
 
 # What the paper's text says of a chain, against its baseline, which is G-NET: our mode copy. Their figure; throughput
@@ -35,6 +36,8 @@ PAPER_STAGES = (("IPsec", "IPsec-resident", "vpn", "ipsec-parts", "25.8 -> 2.5 %
 PAPER_CONFLICTS = {"F": "", "F-I": "+47.5 %", "F-I-N": "+80.8 %"}
 CONFLICT_NF = "fw"
 
+CHAIN_HEADS = ("frame", "mode", "copies", "Mpps", "Gbps", "cores", "core ns a packet", "source, Gbps", "busiest stage",
+               "planned ns", "measured ns", "to device, B", "GB/s of bare", "to host, B", "GB/s of bare")
 PARTS = {"Pre": ("fill", "submit"), "HtoD": ("to device",), "GPU": ("kernel",), "DtoH": ("to host",), "Post": ("deliver",)}
 
 
@@ -74,9 +77,25 @@ def launches(repeat, nf):
 
 
 def left(cell):
-    """What left a chain at an offered rate, in Gbps, marked where that is less."""
-    median = gbps(cell).median
-    return f"{median:.2f}" + (" **saturated**" if median < 0.98 * cell["offered_gbps"] else "")
+    """What left a chain at an offered rate, in Gbps, or why the cell does not count."""
+    return f"**void**: {cell['void']}" if cell.get("void") else f"{gbps(cell).median:.2f}"
+
+
+def latencies(cell, *percentiles):
+    """In us; nothing of a cell that does not count."""
+    return ["-" if cell.get("void") else latency(cell, percentile).text(".1f") for percentile in percentiles]
+
+
+def core_ns(cell):
+    """What a packet costs the processors, by what stages measure."""
+    return over(cell, lambda repeat: 1e9 * repeat["cores"] / max(1, repeat["packets_per_s"]))
+
+
+def bus(cell, moved, way):
+    """GB/s that way, beside bare copies of such frames, strided and gathered."""
+    gb = moved(cell).median * packets_per_s(cell).median / 1e9
+    bare = " / ".join(f"{one[way]:.1f}" for one in cell.get("bare_copies", {}).values())
+    return f"{gb:.1f} of {bare}" if bare else f"{gb:.1f}"
 
 
 def traced(cell, nf):
@@ -114,6 +133,7 @@ class AdaptChain:
 
     def make(self):
         self.head()
+        self.places()
         self.comparisons()
         self.beside_the_paper()
         self.nf_bytes()
@@ -212,6 +232,22 @@ class AdaptChain:
             self.page.text("With transfer pushdown against without, every transfer method allowed:")
             self.page.table(("chain", "throughput, paper", "throughput, here", "bytes saved, paper", "saved, here"), rows)
 
+    def places(self):
+        """The same chain on the CPU, on the device and where the model says."""
+        found = self.results.measured(group="places")
+        if not found:
+            return
+        self.page.heading(2, "On the CPU and on the device")
+        self.page.text("Each chain with every NF on the CPU, with as many copies as are fastest; as it is listed, one copy and as many",
+                       "as are fastest; and `on: auto`, every NF where the model says. The ways of a chain and frame size took turns;",
+                       "*over* is by the CPU's median.")
+        rows = []
+        for cell in found:
+            cpu = self.results.first(group="places", chain=cell["chain"], wire_bytes=cell["wire_bytes"], mode=CPU)
+            over_cpu = f"{packets_per_s(cell).median / packets_per_s(cpu).median:.2f}" if cpu else "-"
+            rows.append((cell["chain"], *self.chain_row(cell["wire_bytes"], cell["mode"], cell), over_cpu))
+        self.page.table(("chain", *CHAIN_HEADS, "over cpu"), rows)
+
     def nf_bytes(self):
         """What single NFs move, everything staged as in the paper."""
         rows = [(name, nf["type"], PAPER_NF_BYTES.get((name, nf["name"]), ""),
@@ -255,12 +291,12 @@ class AdaptChain:
         self.mode_bars(stem + "-to-device", group, name, "bytes to the device; copy, staged = 1", to_device, True)
         if name == "C3":
             self.mode_bars(stem + "-to-host", group, name, "bytes to the host; copy, staged = 1", to_host, True)
-        page.table(("frame", "mode", "copies", "Mpps", "Gbps", "source, Gbps", "busiest stage", "planned ns", "measured ns",
-                    "to device, B", "to host, B", "p50 us", "p95 us", "p99 us", "dropped"),
-                   [self.chain_row(*found) for found in self.in_every_mode(group, name)])
-        page.text("Latencies are those of a full pool: the source does not wait. Copies of the chain have threads of their own for",
-                  "every NF; their number is the one of 1 to 3 that was fastest. *Source*: what as many copies of rx and tx alone",
-                  "do. *Planned*: what the plan reckons a packet costs the bus, the CPU and the device, added up.")
+        page.table(CHAIN_HEADS, [self.chain_row(*found) for found in self.in_every_mode(group, name)])
+        page.text("Copies of the chain have threads of their own for every NF; there are as many as were fastest. *Cores*: busy",
+                  "with packets, those of the source among them, and in brackets with waiting in loops, too. *Source*: what as",
+                  "many copies of rx and tx alone do. *Planned*: what the plan reckons a packet costs the bus, the CPU and the",
+                  "device, added up. *Bare*: copies of such frames and nothing else, both ways at once, strided / gathered. The",
+                  "modes of a frame size took turns.")
         page.text("To the device by NF, bytes a packet of its launches:")
         nfs = [nf["name"] for nf in chain["nfs"] if nf["on_gpu"]]
         page.table(("frame", "mode", *nfs), [(size, mode, *(f"{nf_to_device(cell, nf).median:.1f}" for nf in nfs))
@@ -279,10 +315,11 @@ class AdaptChain:
 
     def chain_row(self, size, mode, cell):
         speed = packets_per_s(cell).median
-        return (size, mode, cell["replicas"], f"{speed / 1e6:.3f}", gbps(cell).text(".2f"), self.ceiling(cell),
-                self.busiest(cell), f"{cell['planned_ns']:.1f}", f"{1e9 / max(1, speed):.1f}", f"{to_device(cell).median:.1f}",
-                f"{to_host(cell).median:.1f}", *(f"{latency(cell, p).median:.0f}" for p in ("p50", "p95", "p99")),
-                sum(repeat["dropped"] for repeat in cell["repeats"]))
+        cores, process = (over(cell, lambda repeat, what=what: repeat[what]).median for what in ("cores", "process_cores"))
+        return (size, mode, cell["replicas"], f"{speed / 1e6:.3f}", gbps(cell).text(".2f"), f"{cores:.1f} ({process:.1f})",
+                core_ns(cell).text(".0f"), self.ceiling(cell), self.busiest(cell), f"{cell['planned_ns']:.1f}",
+                f"{1e9 / max(1, speed):.1f}", f"{to_device(cell).median:.1f}", bus(cell, to_device, "to_device"),
+                f"{to_host(cell).median:.1f}", bus(cell, to_host, "to_host"))
 
     def ceiling(self, cell):
         """What the source gives at most, in Gbps, with as many copies and threads; "-" where it was not measured."""
@@ -296,7 +333,7 @@ class AdaptChain:
         if not stages:
             return "-"
         most = max(stages, key=lambda stage: stage["busy_s"])
-        percent = 100 * most["busy_s"] / (self.results["seconds"] * cell["replicas"])
+        percent = 100 * most["busy_s"] / (cell["repeats"][-1]["seconds"] * cell["replicas"])
         return f"{most['name']} {min(100, percent):.0f} %"
 
     def busy(self):
@@ -345,8 +382,8 @@ class AdaptChain:
         if found:
             self.page.text(f"Latency of C4, `{ADAPTIVE}`, frames of {LATENCY_BYTES} bytes, {LATENCY_GBPS[0]} Gbps offered:")
             self.page.table(("packets a unit", "left, Gbps", "p50 us", "p50, paper", "p95 us", "p95, paper"),
-                            [(units, left(one), latency(one, "p50").text(".1f"), PAPER_UNITS[units][0],
-                              latency(one, "p95").text(".1f"), PAPER_UNITS[units][1]) for units, one in found.items()])
+                            [(units, left(one), *latencies(one, "p50"), PAPER_UNITS[units][0],
+                              *latencies(one, "p95"), PAPER_UNITS[units][1]) for units, one in found.items()])
             self.page.figure("c4-unit-latency", lines(
                 (f"C4, adaptive, {LATENCY_GBPS[0]} Gbps offered: latency by unit size", "microseconds", "percent of packets"),
                 [(f"{units} packets", one["latency_cdf"]) for units, one in found.items()]))
@@ -359,13 +396,12 @@ class AdaptChain:
             return
         rows = []
         for chain, paper in PAPER_LATENCY.items():
-            rows += [(chain, f"{rate} Gbps", mode, left(cell), latency(cell, "p50").text(".1f"),
-                      f"{latency(cell, 'p95').median:.1f}", f"{latency(cell, 'p99').median:.1f}")
+            rows += [(chain, f"{rate} Gbps", mode, left(cell), *latencies(cell, "p50", "p95", "p99"))
                      for (of, rate, mode), cell in found.items() if of == chain]
             rows.append((chain, "10 Gbps, paper", "baseline -> AdaptChain", "", *paper, ""))
         self.page.heading(2, "Latency, figure 16")
-        self.page.text(f"Frames of {LATENCY_BYTES} bytes (the paper names no size) at an offered rate. Where less left the chain than",
-                       "was offered, latency is that of a full pool, and marked.")
+        self.page.text(f"Frames of {LATENCY_BYTES} bytes (the paper names no size) at an offered rate, from when they were due, whatever",
+                       "held the source up. A cell counts where the chain took 99 % of what was offered in every repeat.")
         self.page.table(("chain", "offered", "mode", "left, Gbps", "p50 us", "p95 us", "p99 us"), rows)
         for chain in PAPER_LATENCY:
             self.page.figure(f"{chain.lower()}-latency", lines(

@@ -9,7 +9,7 @@ COLUMNS = ("run", "cell", "what", "median", "smallest", "largest", "values")
 ABOUT = "about"  # the cell of what is said of a run as a whole: commit, machine, command ...
 # what a cell is found by; everything else of it was measured
 KEYS = ("group", "chain", "nf", "mode", "shared_as", "wire_bytes", "packets", "unit_packets", "compute_units", "offered_gbps",
-        "qt", "load", "tuning", "strings", "packet_bytes", "matching_percent", "streams", "threads", "queues", "replicas")
+        "qt", "load", "tuning", "strings", "packet_bytes", "matching_percent", "streams", "threads", "queues", "replicas", "copies")
 NONE_AT_0 = ("packets", "unit_packets", "offered_gbps")
 # what no table needs: time lines are pictures
 NO_QUANTITIES = ("repeats", "timeline", "run")
