@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -77,7 +78,7 @@ int bench(int argc, char** argv) {
   app.require_subcommand(1);
   std::string typed;
   for (int i = 0; i < argc; ++i) {
-    typed += (i == 0 ? "" : " ") + std::string(argv[i]);
+    typed += i == 0 ? std::filesystem::path(argv[i]).filename().string() : " " + std::string(argv[i]);
   }
   int status = kOk;
   const std::array<Part, 5> parts = all_parts();

@@ -91,7 +91,7 @@ class AdaptChain {
     return cell.replicas == 0 || (request_.text("replicas") == kBestReplicas &&
                                   (cell.group == Group::kThroughput || cell.group == Group::kDecrypt));
   }
-  /// Finds out how many copies of the chain there are to be, and measures bare copies of its frames.
+  /// Finds out how many copies of the chain there are to be, and what `on: auto` has to know.
   Status prepare(Cell& cell, Json& json);
   /// The number of copies with which a short run of the cell is fastest.
   Result<std::uint32_t> best_replicas(Cell cell);
@@ -102,6 +102,7 @@ class AdaptChain {
   Status measure_list(std::vector<Cell> cells, Work work);
   Status measure_costs(Cell const& cell);
   Result<Json> bare_copies(std::uint32_t bytes);
+  Status add_bare_copies(Json& json);
   Status finish(Cell const& cell, Json& json);
 
   Request const& request_;
@@ -111,7 +112,7 @@ class AdaptChain {
   std::uint32_t sample_every_;
   References references_;
   std::unique_ptr<profile::TransferMeter> meter_;                              ///< none before it is needed
-  Json bare_copies_;                                                           ///< by bytes of a frame
+  Json bare_copies_;                                                           ///< by bytes of a packet
   std::map<std::pair<std::string, std::uint32_t>, chain::CostProfile> costs_;  ///< by chain and frame, for kAuto
 };
 
@@ -234,9 +235,6 @@ Status AdaptChain::prepare(Cell& cell, Json& json) {
   if (cell.mode == kAuto) {
     CATENA_RETURN_IF_ERROR(measure_costs(cell));
   }
-  if (cell.group != Group::kSource && cell.mode != kCpu) {
-    CATENA_ASSIGN_OR_RETURN(json["bare_copies"], bare_copies(cell.wire_bytes - kFcsBytes));
-  }
   return absl::OkStatus();
 }
 
@@ -261,7 +259,7 @@ Status AdaptChain::measure_costs(Cell const& cell) {
   return absl::OkStatus();
 }
 
-/// By method, GB/s each way while both are busy.
+/// By method, GB/s each way of copies of so many bytes a packet, while both ways are busy.
 Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
   Json& found = bare_copies_[std::to_string(bytes)];
   if (found.is_null()) {
@@ -275,7 +273,7 @@ Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
       profile::Transfer in;
       in.method = method;
       in.packets = profile::TransferMeter::kMaxPackets;
-      in.bytes = std::min(bytes, profile::TransferMeter::kMaxBytes);
+      in.bytes = bytes;
       profile::Transfer out = in;
       out.direction = Direction::kToHost;
       CATENA_ASSIGN_OR_RETURN(const std::vector<double> ns, meter_->time(std::array{in, out}));
@@ -286,7 +284,24 @@ Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
   return found;
 }
 
+/// Beside what the cell has moved each way: copies of as many bytes a packet, and nothing else.
+Status AdaptChain::add_bare_copies(Json& json) {
+  for (const char* way : {"to_device", "to_host"}) {
+    const double moved = spread_of(values_of(json, concat("/bytes_", way))).median;
+    if (moved < 1) {
+      continue;
+    }
+    const auto bytes = static_cast<std::uint32_t>(std::llround(moved));
+    CATENA_ASSIGN_OR_RETURN(const Json bare, bare_copies(std::min(bytes, profile::TransferMeter::kMaxBytes)));
+    for (auto const& [method, ways] : bare.items()) {
+      json["bare_copies"][method][way] = ways.at(way);
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status AdaptChain::finish(Cell const& cell, Json& json) {
+  CATENA_RETURN_IF_ERROR(add_bare_copies(json));
   if (cell.group == Group::kLatency && cell.chain == kTimelineChain && cell.mode == kTimelineMode) {
     if (const Status status = trace(cell, json); !status.ok()) {
       return {status.code(), concat("its time line: ", std::string(status.message()))};

@@ -92,9 +92,9 @@ def core_ns(cell):
 
 
 def bus(cell, moved, way):
-    """GB/s that way, beside bare copies of such frames, strided and gathered."""
+    """GB/s that way, beside bare copies of as many bytes a packet, strided and gathered."""
     gb = moved(cell).median * packets_per_s(cell).median / 1e9
-    bare = " / ".join(f"{one[way]:.1f}" for one in cell.get("bare_copies", {}).values())
+    bare = " / ".join(f"{one[way]:.1f}" for one in cell.get("bare_copies", {}).values() if way in one)
     return f"{gb:.1f} of {bare}" if bare else f"{gb:.1f}"
 
 
@@ -295,8 +295,8 @@ class AdaptChain:
         page.text("Copies of the chain have threads of their own for every NF; there are as many as were fastest. *Cores*: busy",
                   "with packets, those of the source among them, and in brackets with waiting in loops, too. *Source*: what as",
                   "many copies of rx and tx alone do. *Planned*: what the plan reckons a packet costs the bus, the CPU and the",
-                  "device, added up. *Bare*: copies of such frames and nothing else, both ways at once, strided / gathered. The",
-                  "modes of a frame size took turns.")
+                  "device, added up. *Bare*: copies of as many bytes a packet and nothing else, both ways at once, strided /",
+                  "gathered. The modes of a frame size took turns.")
         page.text("To the device by NF, bytes a packet of its launches:")
         nfs = [nf["name"] for nf in chain["nfs"] if nf["on_gpu"]]
         page.table(("frame", "mode", *nfs), [(size, mode, *(f"{nf_to_device(cell, nf).median:.1f}" for nf in nfs))
