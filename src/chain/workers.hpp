@@ -19,7 +19,7 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text);
 
 /// Workers for a chain whose file and options say nothing of them, with `cores` to use: one per core and at most one
 /// per stage; half as many, but one, where packets come from interfaces of the kernel, which does as much for each of
-/// them on the same cores (docs/performance.md has the measurement).
+/// them on the same cores (bench/results/2026-11-22-live-iperf3 has the measurement).
 std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uint32_t cores);
 
 /// Shards of a chain that leaves their number open, on so many cores: as many as may gain from it. `own_ends`: where

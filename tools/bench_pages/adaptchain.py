@@ -155,7 +155,7 @@ class AdaptChain:
         results, page = self.results, self.page
         compared, different = results.samples()
         page.heading(1, "The comparisons of AdaptChain on this machine")
-        page.text("Measured by `catena-bench adaptchain`; `docs/performance.md` says how. The paper is \"AdaptChain: Adaptive",
+        page.text("Measured by `catena-bench adaptchain`; `docs/benchmarking.md` says how. The paper is \"AdaptChain: Adaptive",
                   "Data Sharing and Synchronization for NFV Systems on Heterogeneous Architectures\" (IEEE TPDS 2024), whose",
                   "machine has a Titan X (Pascal), a Xeon E5-2695 v4 and a 100 Gbps link; figures beside ours are those of its",
                   "text.")

@@ -75,7 +75,7 @@ class Gnet:
         results, page = self.results, self.page
         compared, different = results.samples()
         page.heading(1, "How the NFs of a chain share a GPU")
-        page.text("Measured by `catena-bench gnet`; `docs/performance.md` says how. Beside ours are the figures of \"G-NET: Effective",
+        page.text("Measured by `catena-bench gnet`; `docs/benchmarking.md` says how. Beside ours are the figures of \"G-NET: Effective",
                   "GPU Sharing in NFV Systems\" (NSDI 2018), on its own machine: a GPU of 28 streaming multiprocessors. The chains",
                   "encrypt; the paper does not say which way its IPsec gateway works.")
         page.table(("way", "which part an NF has", "packets of a launch"),

@@ -54,7 +54,7 @@ class IsoPtr:
         results, page, run = self.results, self.page, self.results.run
         compared, different = results.samples()
         page.heading(1, "What the checks of pointers in kernels cost")
-        page.text("Measured by `catena-bench isoptr`; `docs/performance.md` says how. Every kernel is compiled twice, as chains have it",
+        page.text("Measured by `catena-bench isoptr`; `docs/benchmarking.md` says how. Every kernel is compiled twice, as chains have it",
                   "and with the checks of `IsoPtr` left out, which only this benchmark can do. Beside ours is figure 15 of \"G-NET:",
                   f"Effective GPU Sharing in NFV Systems\" (NSDI 2018): {GNET} over NFs by themselves and chains, on its own machine;",
                   "its text gives no single figure.")

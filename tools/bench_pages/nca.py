@@ -55,7 +55,7 @@ class Nca:
     def head(self):
         results, page = self.results, self.page
         page.heading(1, "`catena-bench nca`")
-        page.text("The measurement of draft-perumal-nfvrg-nfv-compute-acceleration-00 with libnca; `docs/performance.md` says how.")
+        page.text("The measurement of draft-perumal-nfvrg-nfv-compute-acceleration-00 with libnca; `docs/benchmarking.md` says how.")
         page.facts((("machine", results.run["machine"]), ("device", results.run["device"]), ("commit", results["commit"]),
                     ("command", f"`{results.run['command']}`"), ("buffers", f"{results['settings']['packets']} packets"),
                     ("a run", f"{plain(results['seconds'])} s, of which a quarter is warm-up")))

@@ -115,7 +115,7 @@ class Simmer:
     def head(self):
         results, page, run = self.results, self.page, self.results.run
         page.heading(1, "Back-pressure beside rings that drop, in chains that share a GPU")
-        page.text("Measured by `catena-bench simmer`; `docs/performance.md` says how. Beside ours are the figures of \"Simmer: Rate",
+        page.text("Measured by `catena-bench simmer`; `docs/benchmarking.md` says how. Beside ours are the figures of \"Simmer: Rate",
                   "Proportional Scheduling to Reduce Packet Drops in vGPU Based NF Chains\" (ICPP 2022), on its own machine: NFs in",
                   "virtual machines that share an A100 by vGPU.")
         page.table(("way", "packets for which a ring has no room"),
