@@ -19,7 +19,7 @@ CTEST = ctest --no-tests=error --output-on-failure --test-output-size-passed 104
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak
 
-.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain test-all soak install deb deb-test oci oci-test bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
+.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain test-all soak install deb release deb-test oci oci-test bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -69,6 +69,10 @@ deb:  ## pack program, C library and headers for Debian 12 into out/packages
 	@$(CONFIGURE) package >/dev/null
 	@cmake --build build-deb -j$(JOBS) --target installed
 	@tools/make-deb
+
+release:  ## make deb, where the newest set of results is of this code
+	@tools/index-results --fresh
+	@$(MAKE) deb
 
 deb-test: deb  ## install the packages in a clean Debian 12, and try all that they have (root, network)
 	@python3 tests/package/deb_test.py -v
