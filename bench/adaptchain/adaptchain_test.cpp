@@ -47,7 +47,7 @@ TEST(Cells, of_modes_are_those_that_are_named) {
 
 TEST(Cells, of_places_are_told_apart_by_their_copies) {
   const std::vector<Cell> cells = cells_of({{"sizes", "64"}, {"groups", "places"}, {"chains", "S_d"}});
-  ASSERT_EQ(cells.size(), 4U);
+  ASSERT_EQ(cells.size(), 5U);
   EXPECT_EQ(cells[0].mode, kCpu);
   EXPECT_EQ(cells[0].key()["copies"], kBestReplicas);
   EXPECT_EQ(cells[1].key()["copies"], "1");

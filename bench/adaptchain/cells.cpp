@@ -197,7 +197,7 @@ std::string tuning_of(Cell const& cell, std::string const& usual) {
                   ", units_per_launch: ", std::min(kBlockPackets / cell.unit_packets, kMaxUnitsPerLaunch));
   }
   if (!is_traced(cell.group)) {
-    return usual;
+    return cell.tuning.empty() ? usual : cell.tuning;
   }
   // a batch is one unit: no launch has fewer packets, and none waits for another unit
   return concat("unit_packets: ", kBatchPackets, ", units_per_launch: 1, ",

@@ -43,6 +43,7 @@ struct Cell {
   /// Part of the key of a source, and where the group is kPlaces: 0 there until the fastest number is found. Else found
   /// while measuring, too.
   std::uint32_t replicas = 1;
+  std::string tuning = "";  ///< where it is not that of all cells: found while measuring
 
   Json key() const;
 };
@@ -73,7 +74,8 @@ struct PlacedWay {
   const char* mode;
   bool is_best;
 };
-inline constexpr PlacedWay kPlacedWays[] = {{kCpu, true}, {kAdaptive, false}, {kAdaptive, true}, {kAuto, false}};
+inline constexpr PlacedWay kPlacedWays[] = {
+    {kCpu, true}, {kAdaptive, false}, {kAdaptive, true}, {kAuto, false}, {kAuto, true}};
 inline constexpr const char* kPlacedChains[] = {"C4", "S_d", "FNR"};
 
 /// Chains of Group::kConflicts.

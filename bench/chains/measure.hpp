@@ -83,10 +83,10 @@ struct RunResult {
 
 /// Of a run's length.
 inline constexpr double kWarmUpShare = 0.25;
-/// A run that took less than this part of its load says nothing about the load.
-inline constexpr double kLeastTaken = 0.99;
+/// A run that took so much less than its load, or more, since it had fallen behind before, says nothing about the load.
+inline constexpr double kMostOff = 0.01;
 
-/// Why the run does not count: it is short of its load. Empty: it counts.
+/// Why the run does not count: it did not take its load as it came. Empty: it counts.
 std::string why_void(RunResult const& run);
 
 /// Unavailable if there was no device for NFs placed on one; DataLoss if packets are not accounted for, a kernel read

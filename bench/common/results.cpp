@@ -175,8 +175,7 @@ Status Results::take_up(Json const& earlier) {
 }
 
 bool Results::is_complete(Json const& cell, Work const& work) const {
-  return !is_failed(cell) && !cell.contains("void") &&
-         cell.at("repeats").size() == (work.repeats == 0 ? repeats_ : work.repeats);
+  return !is_failed(cell) && cell.at("repeats").size() == (work.repeats == 0 ? repeats_ : work.repeats);
 }
 
 /// For each key the cell that is kept, or null; they leave cells_, as do those that will be measured again.

@@ -215,12 +215,12 @@ class AdaptChain(unittest.TestCase):
         self.assertIn("| 50.0 | 0.1 of 20.2 / 40.0 | 0.0 | 0.0 of 21.0 / 41.0 |", text)
 
     def test_ways_of_a_chain_are_beside_its_cpu(self):
-        cells = [in_mode(mode, 64, [speed], group="places", chain="C4", copies=copies)
-                 for mode, speed, copies in (("cpu", 2e6, "best"), (ADAPTIVE, 5e6, "1"), ("auto", 1e6, "1"))]
+        cells = [in_mode(mode, 64, speeds, group="places", chain="C4", copies=copies)
+                 for mode, speeds, copies in (("cpu", [2e6, 1e6], "best"), (ADAPTIVE, [4e6, 3e6], "1"), ("auto", [8e5, 6e5], "1"))]
         text = adaptchain_page(*cells).markdown()
-        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| cpu \|.*\| 1\.00 \|$")
-        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| adaptive \|.*\| 2\.50 \|$")
-        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| auto \|.*\| 0\.50 \|$")
+        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| cpu \|.*\| - \|$")
+        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| adaptive \|.*\| 2\.50 \(2\.00 \.\. 3\.00\) \|$")
+        self.assertRegex(text, r"(?m)^\| C4 \| 64 \| auto \|.*\| 0\.50 \(0\.40 \.\. 0\.60\) \|$")
 
     def test_time_lines_are_figures(self):
         cell = at_10_gbps(in_mode(ADAPTIVE, 1024, [1], group="latency", chain="C4", latency_cdf=[[1, 50]]))

@@ -91,6 +91,12 @@ def core_ns(cell):
     return over(cell, lambda repeat: 1e9 * repeat["cores"] / max(1, repeat["packets_per_s"]))
 
 
+def paired(cell, base):
+    """The speed of one by that of the other, repeat by repeat, which took turns."""
+    return spread(ours["packets_per_s"] / theirs["packets_per_s"] for ours, theirs in zip(cell["repeats"], base["repeats"])
+                  if theirs["packets_per_s"] > 0)
+
+
 def bus(cell, moved, way):
     """GB/s that way, beside bare copies of as many bytes a packet, strided and gathered."""
     gb = moved(cell).median * packets_per_s(cell).median / 1e9
@@ -240,12 +246,12 @@ class AdaptChain:
         self.page.heading(2, "On the CPU and on the device")
         self.page.text("Each chain with every NF on the CPU, with as many copies as are fastest; as it is listed, one copy and as many",
                        "as are fastest; and `on: auto`, every NF where the model says. The ways of a chain and frame size took turns;",
-                       "*over* is by the CPU's median.")
+                       "*over* is by the CPU's speed in the same repeat.")
         rows = []
         for cell in found:
             cpu = self.results.first(group="places", chain=cell["chain"], wire_bytes=cell["wire_bytes"], mode=CPU)
-            over_cpu = f"{packets_per_s(cell).median / packets_per_s(cpu).median:.2f}" if cpu else "-"
-            rows.append((cell["chain"], *self.chain_row(cell["wire_bytes"], cell["mode"], cell), over_cpu))
+            rows.append((cell["chain"], *self.chain_row(cell["wire_bytes"], cell["mode"], cell),
+                         paired(cell, cpu).text(".2f") if cpu and cell is not cpu else "-"))
         self.page.table(("chain", *CHAIN_HEADS, "over cpu"), rows)
 
     def nf_bytes(self):
@@ -328,13 +334,13 @@ class AdaptChain:
         return f"{gbps(source).median:.0f}" if source else "-"
 
     def busiest(self, cell):
-        """The stage that was busy for the largest part of its time, as text: "vpn 97 %"."""
-        stages = cell["repeats"][-1]["stages"]
-        if not stages:
+        """The stage that was busy for the largest part of its time, by its median, as text: "vpn 97 %"."""
+        shares = [(over(cell, lambda repeat, at=at: repeat["stages"][at]["busy_s"] / repeat["seconds"]).median, stage["name"])
+                  for at, stage in enumerate(cell["repeats"][0]["stages"])]
+        if not shares:
             return "-"
-        most = max(stages, key=lambda stage: stage["busy_s"])
-        percent = 100 * most["busy_s"] / (cell["repeats"][-1]["seconds"] * cell["replicas"])
-        return f"{most['name']} {min(100, percent):.0f} %"
+        most, name = max(shares)
+        return f"{name} {min(100, 100 * most / cell['replicas']):.0f} %"
 
     def busy(self):
         """What workers do with C3 at full speed."""
