@@ -173,9 +173,9 @@ class Names(FilesTest):
         self.assertEqual(os.stat(self.attacker.folder / "out.pcap").st_uid, self.attacker.uid)
 
     def test_names_that_change_while_they_are_opened_give_nothing_away(self):
-        plain = self.attacker.write("plain.rules", pathlib.Path(f"{DATA}/fw.rules").read_text())
-        file = self.attacker.chain("a", nfs=firewall(plain))
         for other in (self.names[1], self.names[3]):
+            plain = self.attacker.write("plain.rules", pathlib.Path(f"{DATA}/fw.rules").read_text())
+            file = self.attacker.chain("a", nfs=firewall(plain))
             changing = subprocess.Popen([sys.executable, "-c", EXCHANGES, plain, other], stdout=subprocess.PIPE,
                                         cwd=os.path.dirname(os.path.abspath(__file__)))
             self.addCleanup(changing.communicate)
@@ -191,6 +191,7 @@ class Names(FilesTest):
                     seen[status] += 1
             changing.kill()
             changing.wait()
+            os.unlink(plain)  # which of the two it is now, nobody knows
 
 
 @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
