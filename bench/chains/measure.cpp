@@ -122,7 +122,7 @@ void count_window(Moment const& from, Moment&& to, RunResult& result) {
   if (result.offered_per_s > 0) {
     result.taken = static_cast<double>(result.received) / result.seconds / result.offered_per_s;
   }
-  result.latency = std::move(to.latency);
+  result.latency = to.latency;
   result.latency.remove(from.latency);
   result.stages = std::move(to.stages);
   for (std::size_t i = 0; i < result.stages.size(); ++i) {

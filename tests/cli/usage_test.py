@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -215,7 +216,7 @@ class Usage(unittest.TestCase):
 
     def completed(self, *words):
         """What bash offers after these words, the last one of them unfinished."""
-        script = (f"source <({BIN} completion bash)\nCOMP_WORDS=({' '.join(repr(word) for word in words)})\n"
+        script = (f"source <({shlex.quote(BIN)} completion bash)\nCOMP_WORDS=({' '.join(repr(word) for word in words)})\n"
                   f"COMP_CWORD={len(words) - 1}\n_catena\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"")
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
         self.assertEqual(done.stderr, "")

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <map>
 #include <random>
+#include <thread>
 
 namespace catena::testing {
 namespace {
@@ -124,7 +126,17 @@ class Killer {
       : run_(&run), session_(&session), servers_({device::testing::server_options().program, limits_for(run), {}}) {}
 
   Result<std::unique_ptr<device::Device>> open() { return servers_.open(kDevice, "chain", nullptr); }
-  std::string quarantine() const { return servers_.quarantine_of("chain"); }
+  /// Where the run was of a kernel without end, when the death of its server has been judged: clients may see it first.
+  std::string quarantine() const {
+    constexpr std::chrono::seconds kLimit{60};
+    const auto until = std::chrono::steady_clock::now() + kLimit;
+    std::string why = servers_.quarantine_of("chain");
+    while (why.empty() && run_->fault.kind == Fault::Kind::kEndless && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      why = servers_.quarantine_of("chain");
+    }
+    return why;
+  }
   /// Whether rx may go on after so many frames.
   bool may_go_on(std::uint64_t delivered) {
     if (kills_ > returns_) {
