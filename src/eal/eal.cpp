@@ -8,13 +8,18 @@
 #include <rte_memory.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <initializer_list>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace catena::eal {
@@ -84,6 +89,35 @@ void close_memory_to_others() {
   rte_memseg_walk(close, &closed);
 }
 
+/// DPDK makes a folder for what its processes have in common, in /tmp where a user has none of his own: the second user
+/// of a machine may not, and reads an error. Here they have nothing in common (--no-shconf), so DPDK gets a folder of
+/// its own as long as it starts.
+class StartFolder {
+ public:
+  StartFolder() {
+    if (::getuid() == 0 || std::getenv(kVariable) != nullptr || std::getenv("XDG_RUNTIME_DIR") != nullptr) {
+      return;
+    }
+    std::string name = "/tmp/catena-dpdk-XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr && ::setenv(kVariable, name.c_str(), 1) == 0) {
+      folder_ = name;
+    }
+  }
+  ~StartFolder() {
+    if (!folder_.empty()) {
+      ::unsetenv(kVariable);
+      std::error_code error;
+      std::filesystem::remove_all(folder_, error);
+    }
+  }
+  StartFolder(StartFolder const&) = delete;
+  StartFolder& operator=(StartFolder const&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "RUNTIME_DIRECTORY";
+  std::string folder_;  ///< empty: DPDK's own serves
+};
+
 Status initialize(std::span<const std::string> extra) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -98,6 +132,7 @@ Status initialize(std::span<const std::string> extra) {
     argv.push_back(argument.data());
   }
   argv.push_back(nullptr);
+  const StartFolder folder;
   const int rc = rte_eal_init(static_cast<int>(arguments.size()), argv.data());
   // the EAL pins the thread that starts it, and threads created later would inherit that
   pthread_setaffinity_np(self, sizeof cpus, &cpus);
