@@ -98,7 +98,8 @@ class StartFolder {
     if (::getuid() == 0 || std::getenv(kVariable) != nullptr || std::getenv("XDG_RUNTIME_DIR") != nullptr) {
       return;
     }
-    std::string name = "/tmp/catena-dpdk-XXXXXX";
+    std::error_code error;
+    std::string name = std::filesystem::temp_directory_path(error) / "catena-dpdk-XXXXXX";
     if (::mkdtemp(name.data()) != nullptr && ::setenv(kVariable, name.c_str(), 1) == 0) {
       folder_ = name;
     }

@@ -62,8 +62,8 @@ TEST(Eal, is_started_once_for_all_threads_with_affinity_kept) {
   ::unsetenv("XDG_RUNTIME_DIR");
   ::unsetenv("RUNTIME_DIRECTORY");
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("none", "/tmp", "tmpfs", 0, "mode=1777") != 0 || ::mkdir("/tmp/dpdk", 0700) != 0 ||
-      ::setuid(kNobody) != 0) {
+      ::mount("none", "/tmp", "tmpfs", 0, "mode=1777") != 0 ||
+      ::mkdir((std::filesystem::path("/tmp") / "dpdk").c_str(), 0700) != 0 || ::setuid(kNobody) != 0) {
     std::_Exit(kNoTmp);
   }
   ::dup2(said, STDOUT_FILENO);
