@@ -249,10 +249,9 @@ class Plugins(FilesTest):
     def test_no_reader_of_what_an_nf_writes_keeps_the_service_waiting(self):
         fifo = self.attacker.fifo()
         monitor = f"[{{name: m, type: monitor, isolation: none, config: {{export: [{{format: json, file: {fifo}}}]}}}}]"
-        status, answer = self.attacker.apply(self.attacker.chain("a", nfs=monitor))
-        self.assertEqual(status, 400, answer)
-        self.assertIn("would wait for its reader", answer["error"])
-        self.assertEqual(self.attacker.ask("GET", "/v1/chains")[1]["chains"], [])
+        self.attacker.applied(self.attacker.chain("a", rx="{generator: {count: 100}}", nfs=monitor))
+        wait_for(lambda: self.attacker.get("a")["state"] == "failed")
+        self.assertIn("would wait for its reader", self.attacker.get("a")["error"])
 
     def test_an_image_that_is_exchanged_shows_no_folder_of_others(self):
         closed = self.folder / "closed"
