@@ -2,12 +2,12 @@
 #include "bench/adaptchain/adaptchain.hpp"
 
 #include "bench/adaptchain/cells.hpp"
+#include "bench/chains/costs.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/records.hpp"
 #include "bench/common/copy_rate.hpp"
 #include "bench/common/results.hpp"
 #include "bench/common/spread.hpp"
-#include "profile/nf_measure.hpp"
 #include "profile/transfer_meter.hpp"
 
 #include <catena/core/text.hpp>
@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -39,8 +38,8 @@ constexpr int kSlowerInARow = 2;
 /// A larger number of copies must be faster by that, as short runs differ by themselves.
 constexpr double kLeastGain = 0.03;
 constexpr const char* kCpuTuning = "pool_slots: 4096";
-constexpr int kCostMs = 10'000;  ///< about how long the NFs of a chain are measured for `on: auto`
-constexpr int kQuickCostMs = 1'000;
+constexpr double kCostSeconds = 10;  ///< about how long the NFs of a chain are measured for `on: auto`
+constexpr double kQuickCostSeconds = 1;
 /// Of the latency runs, those that a time line is drawn of.
 constexpr const char* kTimelineChain = "C4";
 constexpr const char* kTimelineMode = kAdaptive;
@@ -105,7 +104,7 @@ class AdaptChain {
   Result<RunResult> run_cell(RunSpec const& spec);
   Result<RunSpec> spec_for(Cell const& cell);
   Status measure_list(std::vector<Cell> cells, Work work);
-  Status measure_costs(Cell const& cell);
+  Status learn_costs(Cell const& cell);
   Result<Json> bare_copies(std::uint32_t bytes);
   Status add_bare_copies(Json& json);
   Status finish(Cell const& cell, Json& json);
@@ -184,7 +183,7 @@ Status AdaptChain::trace(Cell const& cell, Json& json) {
 }
 
 Status AdaptChain::measure_once(Cell const& cell, Json& json) {
-  CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
+  CATENA_ASSIGN_OR_RETURN(RunSpec const spec, spec_for(cell));
   CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
   if (cell.group != Group::kSource) {
     results_.add_to_run("cost_profile", run.costs_from);
@@ -243,7 +242,7 @@ Status AdaptChain::find_best(Cell& cell) {
 
 Status AdaptChain::prepare(Cell& cell, Json& json) {
   if (cell.mode == kAuto) {
-    CATENA_RETURN_IF_ERROR(measure_costs(cell));
+    CATENA_RETURN_IF_ERROR(learn_costs(cell));
   }
   if (tries_replicas(cell)) {
     CATENA_RETURN_IF_ERROR(find_best(cell));
@@ -259,21 +258,14 @@ Status AdaptChain::prepare(Cell& cell, Json& json) {
 }
 
 /// What the chain's NFs cost on the CPU and on the device with frames of that size: by that `on: auto` decides.
-Status AdaptChain::measure_costs(Cell const& cell) {
+Status AdaptChain::learn_costs(Cell const& cell) {
   CATENA_ASSIGN_OR_RETURN(PaperChain const* const chain, find_chain(cell.chain));
-  CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
-  CATENA_ASSIGN_OR_RETURN(spec.text.sa_file, write_sa(workplace_.data, workplace_.folder, spi_of(0), 1));
-  CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config,
-                          chain::parse_chain(chain_text(*chain, spec.text), (workplace_.data / "auto.yaml").string()));
+  CATENA_ASSIGN_OR_RETURN(const RunSpec spec, spec_for(cell));
   chain::CostProfile profile = chain::ProfileStore::from_environment().find(device_->info());
-  chain::SyncOptions sync;
-  sync.profile = profile;
-  profile::NfMeasureOptions options;
-  options.packet_bytes = {cell.wire_bytes - kFcsBytes};
-  options.limit = std::chrono::milliseconds(request_.quick() ? kQuickCostMs : kCostMs);
-  CATENA_ASSIGN_OR_RETURN(const profile::NfMeasurements measured,
-                          profile::measure_nfs(*device_, config, *workplace_.registry, sync, options,
-                                               [](profile::MeasureProgress const&) {}));
+  CATENA_ASSIGN_OR_RETURN(
+      const profile::NfMeasurements measured,
+      measure_costs(*chain, spec.text, {cell.wire_bytes}, request_.quick() ? kQuickCostSeconds : kCostSeconds, profile,
+                    *device_, workplace_));
   profile::keep(measured, profile);
   costs_.insert_or_assign(std::pair(cell.chain, cell.wire_bytes), std::move(profile));
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/gnet/gnet.hpp"
 
+#include "bench/chains/costs.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/records.hpp"
 #include "bench/common/forwarding_device.hpp"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
 #include <utility>
 
@@ -136,23 +136,11 @@ Result<profile::NfMeasurements> GnetBench::profile_nfs(Progress const& progress)
   ChainText text;
   text.device = request_.text("device");
   text.tuning = request_.text("tuning");
-  CATENA_ASSIGN_OR_RETURN(text.sa_file, write_sa(workplace_.data, workplace_.folder, spi_of(0), 1));
-  CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config,
-                          chain::parse_chain(chain_text(chain, text), (workplace_.data / "gnet.yaml").string()));
   profile_ = chain::ProfileStore::from_environment().find(shared_.device->info());
   profile_.nfs.clear();
-  profile::NfMeasureOptions options;
-  options.packet_bytes.clear();
-  for (const std::uint32_t bytes : request_.counts("sizes")) {
-    options.packet_bytes.push_back(bytes - kFcsBytes);
-  }
-  options.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(request_.number("profile_seconds")));
-  chain::SyncOptions sync;
-  sync.profile = profile_;
   progress("what NFs cost");
-  return profile::measure_nfs(*shared_.device, config, *workplace_.registry, sync, options,
-                              [](profile::MeasureProgress const&) {});
+  return measure_costs(chain, text, request_.counts("sizes"), request_.number("profile_seconds"), profile_,
+                       *shared_.device, workplace_);
 }
 
 /// What an NF costs, beside what was measured of it.
