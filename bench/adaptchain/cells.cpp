@@ -2,12 +2,12 @@
 #include "bench/adaptchain/cells.hpp"
 
 #include "bench/chains/chains.hpp"
+#include "bench/common/machine.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 namespace catena::bench {
@@ -161,7 +161,7 @@ std::vector<Cell> CellList::make() {
 std::vector<std::uint32_t> tried_replicas() {
   std::vector<std::uint32_t> replicas;
   std::ranges::copy_if(kTriedReplicas, std::back_inserter(replicas),
-                       [](std::uint32_t n) { return n <= std::max(1U, std::thread::hardware_concurrency()); });
+                       [](std::uint32_t n) { return n <= usable_cores(); });
   return replicas;
 }
 

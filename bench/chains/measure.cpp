@@ -3,6 +3,7 @@
 
 #include "bench/chains/filled_ahead.hpp"
 #include "bench/chains/unit_source.hpp"
+#include "bench/common/machine.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -192,7 +193,7 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   RunResult result;
   result.offered_per_s = static_cast<double>(spec.text.packets_per_s);
   const auto stages = static_cast<std::uint32_t>(spec.chain->nfs.size() + 2);
-  result.workers = std::clamp(std::thread::hardware_concurrency() / spec.replicas, 1U, stages);
+  result.workers = std::clamp(usable_cores() / spec.replicas, 1U, stages);
   std::vector<Copy> copies;
   for (std::uint32_t replica = 0; replica < spec.replicas; ++replica) {
     Result<Copy> copy = make_copy(spec, replica, result.workers, workplace);

@@ -2,6 +2,7 @@
 #include "bench/common/machine.hpp"
 
 #include "bench/common/data.hpp"
+#include "chain/workers.hpp"
 #include "device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
@@ -12,9 +13,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <thread>
 
 namespace catena::bench {
+
+std::uint32_t usable_cores() {
+  return std::max<std::uint32_t>(1, chain::usable_cores().size());
+}
 
 std::string describe_machine() {
   std::string processor = "unknown processor";
@@ -27,7 +31,7 @@ std::string describe_machine() {
   }
   utsname system{};
   const bool known = uname(&system) == 0;
-  return concat(processor, ", ", std::thread::hardware_concurrency(), " cores, ",
+  return concat(processor, ", ", usable_cores(), " cores, ",
                 known ? system.sysname : "unknown system", " ", known ? system.release : "");
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 namespace catena::bench {
 
-/// Processor, cores and kernel of this machine, for the record of a measurement.
+/// Cores that this process may use, at least 1: those that it was given, which may be fewer than the machine has.
+std::uint32_t usable_cores();
+/// Processor, cores that this process may use and kernel of this machine, for the record of a measurement.
 std::string describe_machine();
 /// The commit of the source tree that this program was built from, marked "-modified" where tracked files have changed
 /// since; "unknown" where the tree or git is not there. $CATENA_COMMIT says it where programs were carried to a machine

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to have the GPU in a process of its own, and how several chains share it.
 
-    bench/gnet/sharing.py --catena PROGRAM --output FOLDER [--repeats 5] [--parts one,three]
+    bench/gnet/sharing.py --catena PROGRAM --out FILE.json [--repeats 5] [--seconds 3] [--parts one,three] [--sizes 64,512]
 
 one    a chain of four NFs on the GPU (firewall, IPsec, intrusion detection, router: S_d of G-NET, encrypting), as
        `catena run` has it, and with `--device-server`; as fast as it goes, and at a fixed rate
 three  three such chains at a time: a process each, which the GPU serves by turns; a process each under NVIDIA MPS, where
-       that is there; and in one `catena serve`
+       that is there, with all of the GPU for each and with a third of its threads; and in one `catena serve`
 ways   two such chains in one `catena serve`: their NFs in the chain's process, and each in a process of its own, which
        share the GPU as nobody says, and as each `--share` says; what NFs cost is measured before
-The ways take turns within each repeat. Writes results.json and README.md.
+The ways take turns within each repeat. What is in FILE.json already, of the same commit, is not measured again;
+tools/render-bench makes a page of it. Throughput is that of a window after the first second. Latency is that of the
+whole run and of the worst chain.
 """
 
 import argparse
@@ -18,12 +20,10 @@ import http.client
 import json
 import os
 import pathlib
-import platform
 import re
 import shutil
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,6 +31,9 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from common.results import Results, add_options  # noqa: E402
+
 DATA = ROOT / "examples" / "branch-office"
 CHAIN = """apiVersion: catena/v1
 kind: Chain
@@ -52,6 +55,8 @@ spec:
 LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
 FCS_BYTES = 4
 WARM_UP_S = 1  # lines of the first second do not count
+RATE = 1_000_000  # packets a second of each chain, where they are offered at a rate
+VALUES = ("packets_per_s", "p50_us", "p95_us")  # of a way
 
 
 class Bench:
@@ -110,9 +115,11 @@ class Bench:
             service.send_signal(signal.SIGTERM)
             service.wait(60)
 
-    def run_under_mps(self, count, size, rate, workers):
+    def run_under_mps(self, count, size, rate, workers, percent):
         env = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"),
                "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "mps-log")}
+        if percent < 100:
+            env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(percent)
         for name in ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"):
             os.makedirs(env[name], exist_ok=True)
         subprocess.run(["nvidia-cuda-mps-control", "-d"], env=env, check=True)
@@ -195,28 +202,30 @@ def ask(path, method, resource, body=None):
     return answer
 
 
-def cells_of(bench, parts):
-    """(part, frame with FCS, packets per second of each chain or 0, [(way, what measures it)])"""
+def cells_of(bench, parts, sizes):
+    """(key of the cell, [(way, what measures it)]) of each cell; `packets` of a key: offered to each chain a second, or 0"""
+    def key(part, size, rate=0):
+        return {"group": part, "wire_bytes": size, "packets": rate}
+    loads = [(size, rate) for size, rate in ((64, 0), (512, 0), (512, RATE), (1518, 0)) if size in sizes]
     cells = []
-    if "one" in parts:
-        for size, rate in ((64, 0), (512, 0), (1518, 0), (512, 1_000_000)):
-            cells.append(("one", size, rate, [
-                ("in the process", lambda size=size, rate=rate: bench.run_processes(1, size, rate, 8)),
-                ("device server", lambda size=size, rate=rate: bench.run_processes(1, size, rate, 8, "--device-server")),
-            ]))
-    if "three" in parts:
-        for size, rate in ((64, 0), (512, 0), (512, 1_000_000)):
-            ways = [("processes by turns", lambda size=size, rate=rate: bench.run_processes(3, size, rate, 4))]
-            if shutil.which("nvidia-cuda-mps-control"):
-                ways.append(("processes under MPS", lambda size=size, rate=rate: bench.run_under_mps(3, size, rate, 4)))
-            ways.append(("catena serve", lambda size=size, rate=rate: bench.run_service(3, size, rate, 4)))
-            cells.append(("three", size, rate, ways))
+    for size, rate in loads if "one" in parts else ():
+        cells.append((key("one", size, rate), [
+            ("in the process", lambda size=size, rate=rate: bench.run_processes(1, size, rate, 8)),
+            ("device server", lambda size=size, rate=rate: bench.run_processes(1, size, rate, 8, "--device-server"))]))
+    for size, rate in loads if "three" in parts else ():
+        ways = [("processes by turns", lambda size=size, rate=rate: bench.run_processes(3, size, rate, 4))]
+        if shutil.which("nvidia-cuda-mps-control"):
+            ways.extend((name, lambda size=size, rate=rate, percent=percent:
+                         bench.run_under_mps(3, size, rate, 4, percent))
+                        for name, percent in (("processes under MPS", 100), ("under MPS, a third of the threads each", 33)))
+        ways.append(("catena serve", lambda size=size, rate=rate: bench.run_service(3, size, rate, 4)))
+        cells.append((key("three", size, rate), ways))
     if "ways" in parts:
         bench.profile_nfs()
-        for size in (64, 512, 1518):
+        for size in sizes:
             def way(isolation, *words, size=size):
                 return lambda: bench.run_service(2, size, 0, 4, *words, isolation=isolation)
-            cells.append(("ways", size, 0, [
+            cells.append((key("ways", size), [
                 ("chain's process", way("none")),
                 ("processes", way("process")),
                 *((f"processes, --share {mode}", way("process", "--share", mode))
@@ -225,73 +234,22 @@ def cells_of(bench, parts):
     return cells
 
 
-def spread(values):
-    return f"{statistics.median(values):.2f} ({min(values):.2f} .. {max(values):.2f})"
-
-
-def page(results):
-    lines = ["# A GPU in a process of its own, and three chains that share it", "",
-             "Written by `bench/gnet/sharing.py`, whose first lines say what it measures. Medians of "
-             f"{results['repeats']} (smallest .. largest); latency is that of the worst chain, over its whole run.", "",
-             "| | |", "| --- | --- |", *(f"| {key} | {results[key]} |" for key in ("machine", "device", "commit",
-                                                                                 "command")), "",
-             "| part | frame | offered | way | Mpps, all chains | p50 us | p95 us | over the first way |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    for cell in results["cells"]:
-        first = None
-        for way, repeats in cell["ways"].items():
-            if not repeats:
-                continue
-            packets = [repeat[0] / 1e6 for repeat in repeats]
-            first = first or packets
-            ratio = statistics.median(a / b for a, b in zip(packets, first))
-            offered = "as fast as it goes" if cell["rate"] == 0 else f"{cell['rate'] / 1e6:.1f} Mpps each"
-            lines.append(f"| {cell['part']} | {cell['frame']} B | {offered} | {way} | {spread(packets)} | "
-                         f"{spread([r[1] for r in repeats])} | {spread([r[2] for r in repeats])} | {ratio:.2f}x |")
-    return "\n".join(lines) + "\n"
-
-
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown")
-    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}"
-
-
-def output_of(*words):
-    try:
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip().splitlines()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return "unknown"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "cli" / "catena"))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--output", required=True)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--parts", default="one,three")
+    parser.add_argument("--sizes", default="64,512,1518", help="of frames, with FCS")
+    add_options(parser, seconds=3)
     arguments = parser.parse_args()
-    output = pathlib.Path(arguments.output)
-    output.mkdir(parents=True, exist_ok=True)
-    results = {"machine": machine(), "repeats": arguments.repeats, "command": " ".join(sys.argv),
-               "device": output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
-               "commit": output_of("git", "-C", str(ROOT), "rev-parse", "HEAD"), "cells": []}
-    with tempfile.TemporaryDirectory(prefix="sharing", dir="/tmp") as folder:
+    results = Results("sharing", arguments, {"warm_up_s": WARM_UP_S})
+    with tempfile.TemporaryDirectory(prefix="sharing") as folder:
         bench = Bench(arguments, pathlib.Path(folder))
-        for part, frame, rate, ways in cells_of(bench, arguments.parts.split(",")):
-            cell = {"part": part, "frame": frame, "rate": rate, "ways": {way: [] for way, _ in ways}}
-            results["cells"].append(cell)
-            for way, work in ways:  # compiles kernels and fills caches: does not count
-                work()
-            for _ in range(arguments.repeats):
-                for way, work in ways:
-                    cell["ways"][way].append(work())
-                    print(part, frame, rate, way, cell["ways"][way][-1], flush=True)
-                (output / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-                (output / "README.md").write_text(page(results))
+        sizes = [int(size) for size in arguments.sizes.split(",")]
+        for key, ways in cells_of(bench, arguments.parts.split(","), sizes):
+            results.measure(key, [(way, lambda work=work: dict(zip(VALUES, work()))) for way, work in ways])
+    return results.exit_status()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

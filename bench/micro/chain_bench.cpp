@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole chains end to end: generator -> NFs -> null, one worker a stage. S_d of G-NET is firewall, IPsec, NIDS, router.
 // CATENA_BENCH_DEVICE=cuda|opencl chooses the device, CATENA_BENCH_DATA the folder of the chain's files.
+#include "chain/workers.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "nf/registry.hpp"
 
@@ -56,7 +56,7 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
     chain::RunOptions options;
     options.sync.mode = mode;
     options.workers =
-        std::max(1U, std::min(std::thread::hardware_concurrency(), static_cast<std::uint32_t>(nfs.size() + 2)));
+        static_cast<std::uint32_t>(std::min(chain::usable_cores().size(), nfs.size() + 2));
     auto made = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
     if (!made.ok()) {
       return state.SkipWithError(made.status().ToString().c_str());

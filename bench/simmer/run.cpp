@@ -5,6 +5,7 @@
 #include "bench/chains/measure.hpp"
 #include "bench/chains/unit_source.hpp"
 #include "bench/common/forwarding_device.hpp"
+#include "bench/common/machine.hpp"
 #include "chain/chain_file.hpp"
 #include "core/own_program.hpp"
 #include "runtime/session.hpp"
@@ -249,7 +250,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   chain::RunOptions options;
   options.trace = spec.trace;
   const std::size_t stages = config.nfs.size() + (spec.chain->has_two_flows ? 3 : 2);
-  options.workers = std::clamp(std::thread::hardware_concurrency(), 1U, static_cast<std::uint32_t>(stages));
+  options.workers = std::clamp(usable_cores(), 1U, static_cast<std::uint32_t>(stages));
   options.profiles = chain::ProfileStore::from_environment();
   // units are full whoever waits for whom: small ones cost an NF in a process more, which is not what is compared
   if (spec.packets_per_s > 0) {

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a change of a running chain costs who sends to it, seen by a sender in another process.
+
+    bench/change/change.py --catena PROGRAM --out FILE.json [--device cuda] [--repeats 5] [--seconds 4]
+
+A `catena run` sends 64-byte packets at a fixed rate into a shared-memory interface (memif) whose ring has 4,096 places, as a
+NIC's has. Another one, whose chain is firewall and router, takes them from there. Its file is changed once a second, and
+it is told by SIGHUP:
+
+none      nothing is changed
+rules     the firewall gets one more rule: the NF changes in place
+chain     the chain gets a second firewall, or loses it: another chain takes over
+
+A packet that finds the ring full is counted by the sender as dropped (`tx_full`), and is what a change costs: the ring is
+full after 4,096 / rate seconds in which nobody takes packets. The ways take turns within each repeat. What was sent and
+not dropped must have been received, to the packet, or the cell is an error. What is in FILE.json already, of the same
+commit, is not measured again; tools/render-bench makes a page of it.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from common.results import Results, add_options  # noqa: E402
+
+DATA = ROOT / "examples" / "branch-office"
+RING = 12  # log2 of its places
+WARM_UP_S = 1
+WAYS = ("none", "rules", "chain")
+UNTIL_NOW = re.compile(r"what it was until now: received (\d+)")
+SENDER = """apiVersion: catena/v1
+kind: Chain
+metadata: {{name: sender}}
+spec:
+  rx: {{replay: {{packet: 60, flows: 1024, rate: {rate}}}}}
+  tx: {{dpdk: "net_memif0,role=client,rsize={ring},socket={folder}/memif.sock,socket-abstract=no"}}
+  device: none
+  nfs: []
+"""
+CHAIN = """apiVersion: catena/v1
+kind: Chain
+metadata: {{name: gateway}}
+spec:
+  rx: {{dpdk: "net_memif0,role=server,rsize={ring},socket={folder}/memif.sock,socket-abstract=no"}}
+  tx: null
+  device: {device}
+  nfs:
+    - {{name: fw, type: firewall, on: {on}, config: {{rules: {folder}/rules, default: allow}}}}
+{more}    - {{name: rt, type: router, on: {on}, config: {{routes: {data}/routes.txt}}}}
+"""
+SECOND = "    - {{name: fw2, type: firewall, on: {on}, config: {{rules: {data}/fw.rules, default: allow}}}}\n"
+
+
+class Run:
+    """A `catena run`, whose log is kept."""
+
+    def __init__(self, catena, path, workers):
+        self.process = subprocess.Popen([catena, "run", path, "--json", "--workers", str(workers)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.log = []
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self.reader.start()
+
+    def wait_for(self, text, count=1):
+        """Until so many lines of the log have the text."""
+        end = time.monotonic() + 60
+        while sum(text in line for line in self.log) < count:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"no {text!r} in {''.join(self.log[-20:])}")
+            time.sleep(0.002)
+
+    def end(self, word=signal.SIGINT):
+        self.process.send_signal(word)
+        output = self.process.stdout.read()
+        status = self.process.wait(60)
+        self.reader.join()
+        report = json.loads(output)
+        if status != 0 or report.get("error"):
+            raise RuntimeError(f"exit status {status}: {report.get('error')} {''.join(self.log[-20:])}")
+        return report
+
+
+class Bench:
+    def __init__(self, arguments, folder):
+        self.arguments = arguments
+        self.folder = folder
+
+    def write(self, name, text):
+        """In place of the file of that name, as an editor does."""
+        beside = self.folder / f"{name}.new"
+        beside.write_text(text)
+        beside.replace(self.folder / name)
+
+    def write_chain(self, on, has_second):
+        more = SECOND.format(on=on, data=DATA) if has_second else ""
+        self.write("chain.yaml", CHAIN.format(ring=RING, folder=self.folder, data=DATA, on=on, more=more,
+                                              device=self.arguments.device if on == "gpu" else "none"))
+
+    def write_rules(self, count):
+        rules = (DATA / "fw.rules").read_text()
+        self.write("rules", rules + "".join(f"deny udp 192.0.2.{i}/32 any any any\n" for i in range(count)))
+
+    def measure(self, on, rate, way):
+        self.write_rules(0)
+        self.write_chain(on, False)
+        (self.folder / "sender.yaml").write_text(SENDER.format(rate=rate, ring=RING, folder=self.folder))
+        changed = Run(self.arguments.catena, self.folder / "chain.yaml", 4)
+        sender = None
+        try:
+            wait_until((self.folder / "memif.sock").exists)
+            sender = Run(self.arguments.catena, self.folder / "sender.yaml", 1)
+            sender.wait_for(" s  received", 1 + WARM_UP_S)
+            for number in range(self.arguments.seconds):
+                if way != "none":
+                    if way == "rules":
+                        self.write_rules(number + 1)
+                    else:
+                        self.write_chain(on, number % 2 == 0)
+                    changed.process.send_signal(signal.SIGHUP)
+                    changed.wait_for(": changed: " if way == "rules" else "another chain goes on", number + 1)
+                time.sleep(1)
+            sent = sender.end()
+            sender = None
+            time.sleep(0.3)  # what is in the ring
+            return accounts(sent, changed.end(), changed.log)
+        finally:
+            for run in (changed, sender):
+                if run is not None and run.process.poll() is None:
+                    run.process.kill()
+                    run.process.wait()
+
+
+def accounts(sent, last, log):
+    """Of one run: what the sender had to send, what the ring was full for, what every chain at the other end took. Raises
+    where a packet is missing."""
+    taken = last["rx"]["received_packets"] + sum(int(found.group(1)) for found in map(UNTIL_NOW.search, log) if found)
+    offered, dropped = sent["rx"]["received_packets"], sent["dropped_packets"]
+    if taken != offered - dropped:
+        raise RuntimeError(f"{offered} offered, {dropped} of them dropped by the sender, and {taken} received")
+    return {"offered": offered, "dropped": dropped, "dropped_behind": last["dropped_packets"],
+            "sender_longest_us": sent["latency_us"]["max"], "longest_us": last["latency_us"]["max"]}
+
+
+def wait_until(what):
+    end = time.monotonic() + 60
+    while not what():
+        if time.monotonic() > end:
+            raise RuntimeError("the chain does not listen")
+        time.sleep(0.01)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "cli" / "catena"))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--on", default="cpu,gpu")
+    parser.add_argument("--rates", default="200000,2000000", help="packets a second")
+    add_options(parser, seconds=4)
+    arguments = parser.parse_args()
+    results = Results("change", arguments, {"warm_up_s": WARM_UP_S, "ring": 1 << RING})
+    with tempfile.TemporaryDirectory(prefix="change") as folder:
+        bench = Bench(arguments, pathlib.Path(folder))
+        for on in arguments.on.split(","):
+            for rate in map(int, arguments.rates.split(",")):
+                results.measure({"group": "change", "nf": on, "packets": rate},
+                                [(way, lambda way=way, on=on, rate=rate: bench.measure(on, rate, way)) for way in WAYS])
+    return results.exit_status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
