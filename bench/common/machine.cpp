@@ -17,7 +17,7 @@
 namespace catena::bench {
 
 std::uint32_t usable_cores() {
-  return std::max<std::uint32_t>(1, chain::usable_cores().size());
+  return static_cast<std::uint32_t>(std::max<std::size_t>(1, chain::usable_cores().size()));
 }
 
 std::string describe_machine() {
