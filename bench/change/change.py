@@ -71,13 +71,16 @@ class Run:
         self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
         self.reader.start()
 
+    def wait_until(self, what):
+        end = time.monotonic() + 60
+        while not what():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"not what was waited for: {''.join(self.log[-20:])}")
+            time.sleep(0.002)
+
     def wait_for(self, text, count=1):
         """Until so many lines of the log have the text."""
-        end = time.monotonic() + 60
-        while sum(text in line for line in self.log) < count:
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"no {text!r} in {''.join(self.log[-20:])}")
-            time.sleep(0.002)
+        self.wait_until(lambda: sum(text in line for line in self.log) >= count)
 
     def end(self, word=signal.SIGINT):
         self.process.send_signal(word)
@@ -117,7 +120,7 @@ class Bench:
         changed = Run(self.arguments.catena, self.folder / "chain.yaml", 4)
         sender = None
         try:
-            wait_until((self.folder / "memif.sock").exists)
+            changed.wait_until((self.folder / "memif.sock").exists)
             sender = Run(self.arguments.catena, self.folder / "sender.yaml", 1)
             sender.wait_for(" s  received", 1 + WARM_UP_S)
             for number in range(self.arguments.seconds):
@@ -149,14 +152,6 @@ def accounts(sent, last, log):
         raise RuntimeError(f"{offered} offered, {dropped} of them dropped by the sender, and {taken} received")
     return {"offered": offered, "dropped": dropped, "dropped_behind": last["dropped_packets"],
             "sender_longest_us": sent["latency_us"]["max"], "longest_us": last["latency_us"]["max"]}
-
-
-def wait_until(what):
-    end = time.monotonic() + 60
-    while not what():
-        if time.monotonic() > end:
-            raise RuntimeError("the chain does not listen")
-        time.sleep(0.01)
 
 
 def main():
