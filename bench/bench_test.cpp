@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <ctime>
 #include <iterator>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "bench/chains/chains.hpp"
 #include "bench/chains/filled_ahead.hpp"
@@ -18,6 +23,7 @@
 #include "bench/chains/sample_sink.hpp"
 #include "bench/chains/timeline.hpp"
 #include "bench/common/data.hpp"
+#include "bench/common/machine.hpp"
 #include "bench/common/spread.hpp"
 #include "bench/common/time_rows.hpp"
 #include "bench/nca/run.hpp"
@@ -275,6 +281,31 @@ TEST_F(ReferenceTest, processors_that_a_run_takes_are_those_that_the_system_coun
   EXPECT_GT(run.process_cores * run.seconds, 0);
   EXPECT_GT(run.cores, 0);
   EXPECT_LE(run.cores, 1.05 * run.workers) << "each stage is one thread's";
+}
+
+TEST(Machine, processor_seconds_are_those_of_the_processes_below_too) {
+  const double before = processor_seconds();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::setpgid(0, 0);
+    (void)::fork();
+    while (processor_time() < 0.3) {
+    }
+    ::pause();
+    ::_exit(0);
+  }
+  // both have their processor time some day, however busy the machine is
+  double taken = 0;
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+       taken < 0.6 && std::chrono::steady_clock::now() < end;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    taken = processor_seconds() - before;
+  }
+  ::kill(-child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_GE(taken, 0.6);
+  EXPECT_LT(processor_seconds() - before, taken) << "of those that still run";
 }
 
 // ---- the source of frames that are right to the last byte

@@ -101,7 +101,7 @@ void CellList::units() {
 void CellList::latency() {
   for (const char* chain : {"C1", "C4"}) {
     for (const double rate : kLatencyGbps) {
-      for (const char* mode : {kCopyStaged, kAdaptive}) {
+      for (const char* mode : {kCopyStaged, kAdaptive, kCpu}) {
         if (wants(Group::kLatency) && wants(chain)) {
           add(Group::kLatency, chain, mode, kLatencyWireBytes, 0, rate);
         }

@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -75,16 +73,6 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
 }
 
 using Clock = std::chrono::steady_clock;
-
-/// Processor seconds of all threads of this process.
-double processor_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](timeval const& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// How far all copies have come.
 struct Moment {

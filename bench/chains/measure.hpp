@@ -59,7 +59,7 @@ struct RunResult {
   double offered_per_s = 0;    ///< packets that were due, of all copies; 0: as many as they take
   double taken = 1;            ///< part of those that were due in the window that the chains took in it
   double cores = 0;            ///< on average busy with packets in the window, sources among them: what stages measure
-  double process_cores = 0;    ///< the same by the system's clock: all threads of the process, waiting in loops too
+  double process_cores = 0;    ///< by the system's clock: of all threads and of processes of NFs, waiting in loops too
   std::uint64_t received = 0;  ///< in the window, as sent
   std::uint64_t sent = 0;
   std::uint64_t dropped = 0;   ///< in the whole run

@@ -9,6 +9,8 @@ namespace catena::bench {
 
 /// Cores that this process may use, at least 1: those that it was given, which may be fewer than the machine has.
 std::uint32_t usable_cores();
+/// Processor seconds of all threads of this process and of the processes that it started, and they, and that still run.
+double processor_seconds();
 /// Processor, cores that this process may use and kernel of this machine, for the record of a measurement.
 std::string describe_machine();
 /// The commit of the source tree that this program was built from, marked "-modified" where tracked files have changed

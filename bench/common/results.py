@@ -7,6 +7,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAME_FIELDS = ("part", "commit", "seconds", "repeats", "settings")  # of results that are gone on with
@@ -24,6 +25,37 @@ def output_of(*words):
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip().splitlines()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return "unknown"
+
+
+def cpu_seconds(pid):
+    """Processor seconds of the process and of those below it that still run."""
+    seconds, parents = {}, {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended meanwhile
+            parents[int(entry.name)] = int(fields[1])
+            seconds[int(entry.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def is_below(one):
+        while one in parents and one != pid:
+            one = parents[one]
+        return one == pid
+    return sum(taken for one, taken in seconds.items() if is_below(one))
+
+
+class Cores:
+    """That processes, and those below them, take from now on."""
+
+    def __init__(self, pids):
+        self.pids = pids
+        self.begin = time.monotonic()
+        self.before = sum(map(cpu_seconds, pids))
+
+    def taken(self):
+        return (sum(map(cpu_seconds, self.pids)) - self.before) / (time.monotonic() - self.begin)
 
 
 def add_options(parser, seconds):

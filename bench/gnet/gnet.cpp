@@ -100,6 +100,7 @@ class GnetBench {
   Status measure(SharingCell const& cell, Json& json);
   Result<RunResult> run_mode(RunSpec const& spec, Json& json);
   RunSpec spec_for(SharingCell const& cell) const;
+  Json parts_json(std::vector<runtime::PartReport> const& parts, std::uint32_t wire_bytes) const;
   Status measure_list(std::vector<SharingCell> const& cells);
   std::vector<SharingCell> list_throughput() const;
   std::vector<SharingCell> list_latency(std::vector<SharingCell> const& measured) const;
@@ -112,6 +113,7 @@ class GnetBench {
   std::uint32_t sample_every_;
   References references_;
   chain::CostProfile profile_ = chain::CostProfile::built_in();
+  std::map<std::pair<std::string, std::uint32_t>, share::NfCost> costs_;  ///< by NF and frame, where it was measured
 };
 
 /// Without parts of the device, fewer units than all are nothing that could be measured.
@@ -172,6 +174,11 @@ Status GnetBench::describe(profile::NfMeasurement const& nf, Json& json) const {
 Status GnetBench::measure_nfs(Progress const& progress) {
   CATENA_ASSIGN_OR_RETURN(const profile::NfMeasurements measured, profile_nfs(progress));
   profile::keep(measured, profile_);  // plans go by it from here on
+  for (profile::NfMeasurement const& nf : measured.nfs) {
+    if (nf.why_not.empty()) {
+      costs_.emplace(std::pair(nf.name, nf.packet_bytes + kFcsBytes), profile::model_of(nf.times).cost);
+    }
+  }
   std::vector<Json> keys;
   for (profile::NfMeasurement const& nf : measured.nfs) {
     keys.push_back({{"group", "nfs"}, {"nf", nf.name}, {"wire_bytes", nf.packet_bytes + kFcsBytes}});
@@ -220,10 +227,16 @@ Result<RunResult> GnetBench::run_mode(RunSpec const& spec, Json& json) {
   return run;
 }
 
-Json parts_json(std::vector<runtime::PartReport> const& parts) {
+/// With what the model says of each NF on its part by itself, where it was measured.
+Json GnetBench::parts_json(std::vector<runtime::PartReport> const& parts, std::uint32_t wire_bytes) const {
   Json json = Json::array();
   for (runtime::PartReport const& part : parts) {
-    json.push_back({{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
+    Json& one = json.emplace_back(
+        Json{{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
+    if (const auto cost = costs_.find({part.nf, wire_bytes}); cost != costs_.end() && part.units > 0) {
+      const share::Share share{part.units, std::max(1U, part.launch_packets / part.units)};
+      one["predicted_per_s"] = share::packets_per_s(cost->second, share);
+    }
   }
   return json;
 }
@@ -248,10 +261,16 @@ Status GnetBench::measure(SharingCell const& cell, Json& json) {
       CATENA_ASSIGN_OR_RETURN(const RunResult run, run_mode(spec, json));
       repeat[std::string(to_string(mode))] = {{"packets_per_s", run.packets_per_s},
                                               {"p50_us", percentile_us(run.latency, 50)},
-                                              {"p95_us", percentile_us(run.latency, 95)}};
+                                              {"p95_us", percentile_us(run.latency, 95)},
+                                              {"cores", run.cores},
+                                              {"process_cores", run.process_cores}};
+      if (const std::string why = why_void(run); !why.empty()) {
+        json["void"] = concat(json.contains("void") ? json["void"].get<std::string>() + ", " : "", "repeat ", number + 1,
+                              ", ", to_string(mode), ", ", why);
+      }
       latencies[mode].merge(run.latency);
       part_changes[mode] += run.part_changes;
-      json["parts"][std::string(to_string(mode))] = parts_json(run.parts);
+      json["parts"][std::string(to_string(mode))] = parts_json(run.parts, cell.wire_bytes);
     }
     json["repeats"].push_back(std::move(repeat));
   }

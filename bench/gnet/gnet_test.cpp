@@ -58,7 +58,13 @@ TEST_F(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
     for (auto const& [mode, parts] : cells[0].at("parts").items()) {
       EXPECT_THAT(parts, SizeIs(2)) << mode;
     }
-    EXPECT_GT(cells[0].at("repeats")[0].at("fair").at("packets_per_s"), 0);
+    Json const& fair = cells[0].at("repeats")[0].at("fair");
+    EXPECT_GT(fair.at("packets_per_s"), 0);
+    EXPECT_GT(fair.at("cores"), 0);
+    EXPECT_GT(fair.at("process_cores"), 0);
+    for (Json const& part : cells[0].at("parts").at("fair")) {
+      EXPECT_GT(part.at("predicted_per_s"), 0) << part;
+    }
   }
   EXPECT_EQ(file(), results->to_json());
 }

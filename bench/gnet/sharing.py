@@ -32,7 +32,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from common.results import Results, add_options  # noqa: E402
+from common.results import Cores, Results, add_options  # noqa: E402
 
 DATA = ROOT / "examples" / "branch-office"
 CHAIN = """apiVersion: catena/v1
@@ -56,7 +56,7 @@ LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
 FCS_BYTES = 4
 WARM_UP_S = 1  # lines of the first second do not count
 RATE = 1_000_000  # packets a second of each chain, where they are offered at a rate
-VALUES = ("packets_per_s", "p50_us", "p95_us")  # of a way
+VALUES = ("packets_per_s", "process_cores", "p50_us", "p95_us")  # of a way
 
 
 class Bench:
@@ -71,7 +71,7 @@ class Bench:
         return str(path)
 
     def run_processes(self, count, size, rate, workers, *words, env=None):
-        """(packets per second of all, p50 in us of the worst, p95) of so many processes at a time."""
+        """(packets per second of all, cores that they took, p50 in us of the worst, p95) of so many processes at a time."""
         runs = []
         for number in range(count):
             words_of_one = [self.arguments.catena, "run", self.chain_file(f"c{number}", size, rate), "--new-keys",
@@ -80,11 +80,15 @@ class Bench:
         for run in runs:
             run.wait_for_lines(1)
         for run in runs:
+            run.wait_for_lines(1 + WARM_UP_S)
+        cores = Cores([run.process.pid for run in runs])
+        for run in runs:
             run.wait_for_lines(1 + WARM_UP_S + self.arguments.seconds)
+        taken = cores.taken()
         for run in runs:
             run.process.send_signal(signal.SIGINT)
         reports = [run.end() for run in runs]
-        return (sum(run.rate(self.arguments.seconds) for run in runs), *worst_latency(reports))
+        return (sum(run.rate(self.arguments.seconds) for run in runs), taken, *worst_latency(reports))
 
     def profile_nfs(self):
         """So that `--share scheduled` knows what the NFs cost."""
@@ -102,15 +106,17 @@ class Bench:
                 ask(path, "POST", "/v1/chains", {"file": self.chain_file(f"c{number}", size, rate, isolation),
                                                  "options": {"workers": workers, "new_keys": True}})
             time.sleep(1 + WARM_UP_S)
+            cores = Cores([service.pid])
             before = [ask(path, "GET", f"/v1/chains/c{number}") for number in range(count)]
             time.sleep(self.arguments.seconds)
             after = [ask(path, "GET", f"/v1/chains/c{number}") for number in range(count)]
+            taken = cores.taken()
             check(after)
             packets = sum((b["rx"]["received_packets"] - a["rx"]["received_packets"]) / (b["seconds"] - a["seconds"])
                           for a, b in zip(before, after))
             for number in range(count):
                 ask(path, "DELETE", f"/v1/chains/c{number}")
-            return (packets, *worst_latency(after))
+            return (packets, taken, *worst_latency(after))
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait(60)

@@ -268,6 +268,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   const auto wait = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
   wait(spec.seconds * kWarmUpShare);
   const runtime::Report before = session->report();
+  const double processor_before = processor_seconds();
   const Clock::time_point from = Clock::now();
   std::vector<double> memory_mb;
   std::vector<double> slots_in_use;
@@ -278,6 +279,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   }
   const runtime::Report after = session->report();
   const double seconds = std::chrono::duration<double>(Clock::now() - from).count();
+  const double processor_after = processor_seconds();
   session->stop();
   const Status status = outcome.get();
   abandoned_ = abandoned_ || session->abandoned_device();
@@ -285,6 +287,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   const runtime::Report end = session->report();
   CATENA_RETURN_IF_ERROR(check_overloaded(end));
   SimmerRun run = between(before, after, seconds);
+  run.process_cores = (processor_after - processor_before) / seconds;
   if (run.packets_per_s <= 0) {
     return absl::DataLossError("no packet left the chain");
   }

@@ -136,7 +136,7 @@ Status SimmerBench::measure_alone(SimmerSpec spec, Json& json) {
   spec.trace = spec.shared_as != GpuSharedAs::kProcess;  // what is in another process has no trace
   for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
     CATENA_ASSIGN_OR_RETURN(const SimmerRun run, run_once(spec));
-    Json repeat{{"packets_per_s", run.packets_per_s}};
+    Json repeat{{"packets_per_s", run.packets_per_s}, {"process_cores", run.process_cores}};
     if (run.kernel_us) {
       repeat["kernel_us"] = *run.kernel_us;  // a packet
     }
@@ -201,7 +201,10 @@ Status SimmerBench::measure_flow(OverloadCell const& cell, FlowMode mode, double
     return absl::DataLossError(concat(run.dropped_inside, " packets were dropped inside, with back-pressure"));
   }
   repeat[name_of_flow(mode)] = {
-      {"packets_per_s", run.packets_per_s}, {"received_per_s", run.received_per_s}, {"nfs", nfs_json(run.nfs)}};
+      {"packets_per_s", run.packets_per_s},
+      {"received_per_s", run.received_per_s},
+      {"process_cores", run.process_cores},
+      {"nfs", nfs_json(run.nfs)}};
   json["busy"][name_of_flow(mode)] = to_json(run.busy);  // in the last run
   return absl::OkStatus();
 }

@@ -15,7 +15,7 @@ import xml.dom.minidom
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "data" / "bench" / "simmer.json"
 sys.path.insert(0, str(ROOT / "tools"))
-from bench_pages import adaptchain, gnet, isoptr, nca, simmer, table  # noqa: E402
+from bench_pages import adaptchain, change, gnet, isoptr, nca, sharing, simmer, table  # noqa: E402
 from bench_pages.page import Page, Results, Spread, bars, lines, plain, spread, times  # noqa: E402
 
 PHASES = ("fill", "submit", "to device", "kernel", "to host", "deliver")
@@ -298,6 +298,25 @@ class Gnet(unittest.TestCase):
         self.assertEqual(page.figures["throughput-132"]["labels"], ["S_a 64", "S_a 512"])
         self.assertIn("latency-S_a", page.figures)
 
+    def test_the_model_and_cores_are_beside_a_row(self):
+        cell = shared_cell([{mode: 50e6 for mode in gnet.MODES}])
+        for values in cell["repeats"][0].values():
+            values.update(cores=3.25, process_cores=6)
+        for mode in gnet.MODES:
+            cell["parts"][mode] = [{"nf": "vpn", "units": 4, "launch_packets": 100, "predicted_per_s": 40e6},
+                                   {"nf": "ids", "units": 2, "launch_packets": 50, "predicted_per_s": 60e6}]
+        text = gnet_page(cell).markdown()
+        self.assertIn("| scheduled | 50.00 (50.00 .. 50.00) | 33.6 | 40.00 | 3.2, 6.0 | 10 (10 .. 10) |", text)
+        self.assertIn("| temporal | 50.00 (50.00 .. 50.00) | 33.6 | - | 3.2, 6.0 |", text)
+
+    def test_a_load_that_was_not_taken_has_no_latency(self):
+        ways = {"scheduled": 100, "fair": 100, "uncoordinated": 100, "temporal": 200}
+        page = gnet_page(shared_cell([ways], group="latency", offered_per_s=5e6, latency_cdf={"scheduled": [[1, 50]]},
+                                     void="repeat 1, fair, took 0.90 of its load"))
+        self.assertIn("Void: repeat 1, fair, took 0.90 of its load.", page.markdown())
+        self.assertNotIn("p95 |", page.markdown().split("## The model")[0].split("Against the paper")[1])
+        self.assertNotIn("latency-S_a", page.figures)
+
     def test_a_cell_that_failed_is_on_the_page_with_its_reason(self):
         failed = shared_cell([], chain="S_b", error="the device is lost")
         self.assertIn("- throughput: S_b, 64 B, 132 compute units: the device is lost", gnet_page(failed).markdown())
@@ -321,6 +340,33 @@ class Gnet(unittest.TestCase):
         self.assertEqual(page.figures["kernel-units"]["series"], [{"name": "ids", "points": [[8, 81.92]]}])
         self.assertEqual(page.figures["batch-time"]["series"], [{"name": "ids, 8 units", "points": [[4096, 81.92]]}])
         self.assertEqual(page.figures["batch-throughput"]["series"], [{"name": "ids, 8 units", "points": [[4096, 50]]}])
+
+
+# ---- scripts
+
+class Sharing(unittest.TestCase):
+    def test_ways_are_beside_the_first_one_by_pairs(self):
+        def ways(first, second):
+            values = {"process_cores": 4.04, "p50_us": 300, "p95_us": 400}
+            return {"by turns": {"packets_per_s": first, **values}, "catena serve": {"packets_per_s": second, **values}}
+        cell = {"group": "three", "wire_bytes": 64, "packets": 1_000_000, "run": 0,
+                "repeats": [ways(1e6, 2e6), ways(2e6, 3e6), ways(1e6, 3e6)]}
+        failed = {"group": "three", "wire_bytes": 512, "packets": 0, "run": 0, "repeats": [], "error": "no MPS"}
+        text = sharing.page(results("sharing", [cell, failed], {})).markdown()
+        self.assertIn("| three | 64 B | 1.0 Mpps each | catena serve | 3.00 (2.00 .. 3.00) | 4.0 (4.0 .. 4.0) | 300 (300 .. 300) | "
+                      "400 (400 .. 400) | 2.00 (1.50 .. 3.00) |", text)
+        self.assertIn("- three: 512 B, as fast as it goes: no MPS", text)
+
+
+class Change(unittest.TestCase):
+    def test_what_a_change_cost_is_said_of_each_run(self):
+        def way(dropped):
+            return {"offered": 1000, "dropped": dropped, "dropped_behind": 0, "sender_longest_us": 1, "longest_us": 20}
+        cell = {"group": "change", "nf": "gpu", "packets": 200_000, "run": 0,
+                "repeats": [{"none": way(0), "rules": way(0), "chain": way(dropped)} for dropped in (0, 7)]}
+        text = change.page(results("change", [cell], {}, settings={"ring": 4096})).markdown()
+        self.assertIn("| gpu | 200,000 | nothing | 2,000 | 0 (0, 0) | 20 (20 .. 20) |", text)
+        self.assertIn("| gpu | 200,000 | another chain takes over | 2,000 | 7 (0, 7) | 20 (20 .. 20) |", text)
 
 
 # ---- isoptr
@@ -481,7 +527,7 @@ class Simmer(unittest.TestCase):
                     "| router | 1472 | process | `pool_slots: 131072, units_per_launch: 8, launches_in_flight: 1` | 0.118 (0.088 .. "
                     "0.179) | - | 8.48 | 0.04 | rt 100 %, rx 36 %, tx 10 % |",
                     "| heterogeneous | process | 1472 | 2.8 | twice | 1.74 | 0.88 (0.78 .. 0.88) | 0.85 (0.80 .. 0.88) | -3.3 % (-8.6 .. "
-                    "+12.1) | rt 865.5 (49.6 %), vpn 0, ids 0 | rt 428 x 2048, vpn 430 x 2048, ids 430 x 2041 | rt 427 x 1967, vpn 453 x "
+                    "+12.1) | - | - | rt 865.5 (49.6 %), vpn 0, ids 0 | rt 428 x 2048, vpn 430 x 2048, ids 430 x 2041 | rt 427 x 1967, vpn 453 x "
                     "1856, ids 462 x 1838 | vpn 51 %, ids 30 %, rt 12 % | vpn 53 %, ids 26 %, rt 15 % |",
                     "| 1472 | twice | 865.5 (828.8 .. 868.0) (49.6 %) | 0.0 (0.0 .. 121.8) (0.0 %) | 0.0 (0.0 .. 0.0) (0.0 %) | 722.33 "
                     "(48 %) |",

@@ -8,6 +8,7 @@ MODES = ("scheduled", "fair", "uncoordinated", "temporal")
 OVER_TEMPORAL = {"S_a": 23.8, "S_b": 25.9, "S_c": 21.5, "S_d": 70.8}
 OVER_OTHERS = {"fair": (16.7, 34.0), "uncoordinated": (50.8, 130.1)}
 TAIL_OVER_TEMPORAL = 44  # p95, at best
+DIVIDED = ("scheduled", "fair")  # ways in which each NF has its part to itself
 FEW_UNITS = 32
 FIGURE_BYTES = 512  # of the paper's figures of single NFs
 FIGURE_PACKETS = 4096
@@ -16,6 +17,12 @@ FIGURE_PACKETS = 4096
 def gbps(packets_per_s, wire_bytes):
     """On the wire, with preamble and gap."""
     return packets_per_s * (wire_bytes + 20) * 8 / 1e9
+
+
+def predicted(parts):
+    """What the model says of the slowest NF, each on its part by itself, Mpps."""
+    found = [part["predicted_per_s"] for part in parts if "predicted_per_s" in part]
+    return f"{min(found) / 1e6:.2f}" if found else "-"
 
 
 def over_mode(cell, mode, value):
@@ -56,6 +63,8 @@ class Gnet:
         self.kernel_charts()
         self.conflicts()
         self.page.heading(2, "As fast as they go")
+        self.page.text("*Model*: what it says of the slowest NF on its part by itself, launches one after another. *Cores*: busy with",
+                       "packets, those of the source among them, and what all threads took, which wait in loops.")
         self.tables(self.throughput)
         if self.latency:
             self.page.heading(2, "At a rate that every way takes")
@@ -103,7 +112,7 @@ class Gnet:
                     more, cell = found
                     rows.append((f"{chain}: {mode} above temporal, throughput", f"{paper:+.1f} % at best", more.percent(),
                                  f"{cell['wire_bytes']} B, {cell['compute_units']} units", yes(more.median >= paper)))
-            found = best([cell for cell in self.latency if cell["chain"] == chain], "temporal", "scheduled", "p95_us")
+            found = best([cell for cell in self.taken() if cell["chain"] == chain], "temporal", "scheduled", "p95_us")
             if found:
                 more, cell = found
                 rows.append((f"{chain}: temporal above scheduled, p95", "+25.5 .. +44.3 %", more.percent(),
@@ -206,14 +215,33 @@ class Gnet:
                 speed = over_mode(cell, mode, "packets_per_s")
                 parts = ", ".join(f"{part['nf']} {part['units']} x {part['launch_packets']}" for part in cell["parts"][mode])
                 rows.append((mode, speed.scaled(1e-6).text(".2f"), f"{gbps(speed.median, cell['wire_bytes']):.1f}",
-                             over_mode(cell, mode, "p50_us").text(".0f"), over_mode(cell, mode, "p95_us").text(".0f"), parts))
-            self.page.table(("way", "Mpps", "Gbps", "p50 us", "p95 us", "parts"), rows, "lrrrr")
+                             predicted(cell["parts"][mode]) if mode in DIVIDED else "-", self.cores(cell, mode),
+                             *self.latencies(cell, mode), parts))
+            self.page.table(("way", "Mpps", "Gbps", "model, Mpps", "cores", "p50 us", "p95 us", "parts"), rows, "lrrrrrr")
+            if cell.get("void"):
+                self.page.text(f"Void: {cell['void']}.")
             busy = ", ".join(f"{one['what']} {100 * one['share']:.0f} %" for one in cell["busy"][:4])
             self.page.text(f"Busy in a scheduled run of its own: {busy or '-'}.")
 
+    def taken(self):
+        """The cells at a rate whose load was taken as it came."""
+        return [cell for cell in self.latency if not cell.get("void")]
+
+    def cores(self, cell, mode):
+        """Busy with packets, and what all threads took."""
+        if "cores" not in cell["repeats"][0][mode]:
+            return "-"  # of a set that did not count them
+        return f"{over_mode(cell, mode, 'cores').median:.1f}, {over_mode(cell, mode, 'process_cores').median:.1f}"
+
+    def latencies(self, cell, mode):
+        """p50 and p95; none of a load that was not taken as it came."""
+        if cell.get("void"):
+            return "-", "-"
+        return over_mode(cell, mode, "p50_us").text(".0f"), over_mode(cell, mode, "p95_us").text(".0f")
+
     def latency_charts(self):
         """Figure 17."""
-        for cell in self.latency:
+        for cell in self.taken():
             self.page.figure(f"latency-{cell['chain']}", lines(
                 (f"Latency of {cell['chain']}, {cell['wire_bytes']} B, {cell['offered_per_s'] / 1e6:.1f} Mpps", "us", "% of packets"),
                 cell["latency_cdf"].items()))

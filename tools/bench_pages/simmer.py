@@ -71,6 +71,12 @@ def launches_text(cell, mode):
                      f"{over_nf(cell, mode, name, packets).median:.0f}" for name in names(cell, mode))
 
 
+def cores_text(cell, mode):
+    """Of all processes, with waiting in loops. A set from before they were counted has none."""
+    found = [repeat[mode]["process_cores"] for repeat in cell["repeats"] if "process_cores" in repeat[mode]]
+    return f"{spread(found).median:.1f}" if found else "-"
+
+
 def busy_text(busy):
     return ", ".join(f"{one['what']} {100 * one['share']:.0f} %" for one in busy[:3]) or "-"
 
@@ -179,13 +185,13 @@ class Simmer:
         self.page.heading(2, title)
         self.page.text(text)
         self.page.table(("chain", "shared as", "B", "qt", "load", "offered Mpps", "vanilla Mpps", "back-pressure Mpps",
-                         "above vanilla", "vanilla drops inside, kpps", "launches a second x packets: vanilla", "back-pressure",
+                         "above vanilla", "cores: vanilla", "back-pressure", "vanilla drops inside, kpps", "launches a second x packets: vanilla", "back-pressure",
                          "busy: vanilla", "back-pressure"),
                         [(cell["chain"], cell["shared_as"], cell["wire_bytes"], plain(cell["qt"]), cell["load"],
                           f"{cell['offered_per_s'] / 1e6:.2f}", *(speed(cell, mode).scaled(1e-6).text(".2f") for mode in MODES),
-                          above_vanilla(cell).percent(), drops_text(cell, VANILLA),
+                          above_vanilla(cell).percent(), *(cores_text(cell, mode) for mode in MODES), drops_text(cell, VANILLA),
                           *(launches_text(cell, mode) for mode in MODES), *(busy_text(cell["busy"][mode]) for mode in MODES))
-                         for cell in cells], "llrrlrrrr")
+                         for cell in cells], "llrrlrrrrrr")
 
     def drops(self):
         rows = []
