@@ -3,6 +3,7 @@
 
 #include "bench/common/copy_rate.hpp"
 #include "bench/common/data.hpp"
+#include "bench/common/machine.hpp"
 #include "bench/common/results.hpp"
 #include "bench/common/spread.hpp"
 #include "bench/nca/run.hpp"
@@ -25,7 +26,6 @@ constexpr const char* kDraftGroup = "draft";
 constexpr const char* kStreamGroup = "streams";
 constexpr const char* kQueueGroup = "queues";
 constexpr const char* kKernelGroup = "kernel";
-constexpr std::array<std::uint32_t, 3> kStrings{1000, 2500, 5000};
 constexpr std::array<std::uint32_t, 4> kPacketBytes{0, 64, 583, 1450};  // 0: sizes vary
 constexpr std::array<std::uint32_t, 3> kStreamCounts{1, 2, 4};
 constexpr std::array<std::uint32_t, 2> kMatchingPercent{0, 35};
@@ -35,7 +35,7 @@ constexpr std::uint32_t kTimelineQueues = 3;
 constexpr std::uint32_t kPacketsOfTraffic = 65536;
 constexpr double kBatchShare = 0.3;  ///< of a run's length
 constexpr double kBareCopySeconds = 0.5;
-constexpr double kHyperscanSeconds = 0.5;
+constexpr double kHyperscanSeconds = 1;
 constexpr double kGbpsPerByte = 8e-9;
 
 /// One measurement.
@@ -58,7 +58,7 @@ struct NcaCell {
 class NcaCells {
  public:
   NcaCells(Request const& request, std::string const& device)
-      : request_(request), max_strings_(request.quick() ? kStrings.front() : kStrings.back()) {
+      : request_(request), max_strings_(std::ranges::max(request.counts("strings"))) {
     const bool is_gpu = device.starts_with("cuda");
     const auto or_usual = [&](const char* name, std::uint32_t on_gpu) {
       const std::uint32_t count = request.count(name);
@@ -90,10 +90,10 @@ class NcaCells {
 };
 
 void NcaCells::draft() {
-  for (const std::uint32_t strings : kStrings) {
+  for (const std::uint32_t strings : request_.counts("strings")) {
     for (const std::uint32_t bytes : kPacketBytes) {
       for (const std::uint32_t percent : kMatchingPercent) {
-        if (!request_.quick() || (strings <= max_strings_ && bytes <= kPacketBytes[1])) {
+        if (!request_.quick() || bytes <= kPacketBytes[1]) {
           add(kDraftGroup, strings, bytes, percent);
         }
       }
@@ -167,7 +167,8 @@ class NcaBench {
   nca_function* function_ = nullptr;
   std::optional<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> traffic_is_;  ///< strings, bytes, percent
   Traffic traffic_;
-  std::vector<double> hyperscan_gbps_;
+  std::uint32_t hyperscan_cores_ = 1;
+  std::array<std::vector<double>, 2> hyperscan_gbps_;  ///< of one core, and of as many as there are adding threads
 };
 
 Status NcaBench::prepare_strings(std::uint32_t count) {
@@ -189,18 +190,23 @@ Status NcaBench::prepare_strings(std::uint32_t count) {
 Status NcaBench::prepare_traffic(NcaCell const& cell) {
   CATENA_RETURN_IF_ERROR(prepare_strings(cell.strings));
   const std::tuple wanted{cell.strings, cell.bytes, cell.matching_percent};
-  if (traffic_is_ == wanted) {
+  const std::uint32_t cores = std::min(cell.streams * cell.threads, usable_cores());
+  if (traffic_is_ == wanted && hyperscan_cores_ == cores) {
     return absl::OkStatus();
   }
+  hyperscan_cores_ = cores;
   traffic_is_.reset();
-  hyperscan_gbps_.clear();
+  hyperscan_gbps_ = {};
   const std::uint32_t packets = request_.quick() ? 4 * request_.count("packets") : kPacketsOfTraffic;
   const TrafficSpec spec{packets, cell.bytes, cell.matching_percent};
   CATENA_ASSIGN_OR_RETURN(traffic_, make_traffic(spec, std::span(all_strings_).first(cell.strings), *hyperscan_));
+  const double seconds = std::min(kHyperscanSeconds, request_.seconds());
   for (std::uint32_t i = 0; i < request_.repeats(); ++i) {
-    CATENA_ASSIGN_OR_RETURN(const double bytes_per_s,
-                            hyperscan_->bytes_per_s(traffic_.packets, std::min(kHyperscanSeconds, request_.seconds())));
-    hyperscan_gbps_.push_back(bytes_per_s * kGbpsPerByte);
+    for (const bool is_one : {true, false}) {
+      CATENA_ASSIGN_OR_RETURN(const double bytes_per_s,
+                              hyperscan_->bytes_per_s(traffic_.packets, seconds, is_one ? 1 : cores));
+      hyperscan_gbps_[is_one ? 0 : 1].push_back(bytes_per_s * kGbpsPerByte);
+    }
   }
   traffic_is_ = wanted;
   return absl::OkStatus();
@@ -254,7 +260,9 @@ Status NcaBench::measure_batch(NcaLoad load, Json& json) {
 
 Status NcaBench::measure(NcaCell const& cell, Json& json) {
   CATENA_RETURN_IF_ERROR(prepare_traffic(cell));
-  json["hyperscan_core_gbps"] = hyperscan_gbps_;  // one core, the same packets
+  json["hyperscan_core_gbps"] = hyperscan_gbps_[0];  // the same packets
+  json["hyperscan_cores_gbps"] = hyperscan_gbps_[1];
+  json["hyperscan_cores"] = hyperscan_cores_;
   NcaLoad load;
   load.traffic = &traffic_;
   load.bytes = cell.bytes;
@@ -323,9 +331,9 @@ Result<Json> measure_copies(Request const& request, std::string const& opened) {
 Result<Results> run_nca_part(Request const& request, nf::Registry const& /*registry*/, Progress const& progress) {
   constexpr std::array<std::string_view, 1> kFiles{"strings.txt"};
   CATENA_ASSIGN_OR_RETURN(const std::filesystem::path folder, find_data(request.told().data, "nca", kFiles));
-  const std::uint32_t max_strings = request.quick() ? kStrings.front() : kStrings.back();
-  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> strings,
-                          read_strings((folder / kFiles.front()).string(), max_strings));
+  CATENA_ASSIGN_OR_RETURN(
+      std::vector<std::string> strings,
+      read_strings((folder / kFiles.front()).string(), std::ranges::max(request.counts("strings"))));
   std::string tried;
   CATENA_ASSIGN_OR_RETURN(NcaContext context, open_nca(request.text("device"), tried));
   const std::string device = nca_device_name(context.get());
@@ -353,6 +361,14 @@ Part nca_part() {
       .quick_seconds = 0.05,
       .settings = {groups_setting({kDraftGroup, kStreamGroup, kQueueGroup, kKernelGroup}),
                    device_setting({"cpu"}),
+                   {.name = "strings",
+                    .help = "Strings to search for, in the group draft; the other groups have the most of them",
+                    .usual = "1000,2500,5000",
+                    .quick = "1000",
+                    .least = 1,
+                    .most = 5000,
+                    .is_list = true,
+                    .chooses = true},
                    count_setting("streams", "Streams of the application; 0: 4 with CUDA, else 1", "0", 0, 64),
                    count_setting("threads", "Threads that add packets, a stream; 0: 2 with CUDA, else 1", "0", 0, 64),
                    count_setting("queues", "Queues of a stream", "3", 1, 62),

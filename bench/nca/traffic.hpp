@@ -17,7 +17,7 @@ struct hs_scratch;
 /// Packets with strings in them, and what Hyperscan finds there: for measuring a library that must find the same.
 namespace catena::bench {
 
-/// Hyperscan in block mode on the calling thread. Not thread safe.
+/// Hyperscan in block mode. Not thread safe.
 class Hyperscan {
  public:
   /// Strings are searched for byte by byte, and numbered by their position. Errors: Unavailable if the processor lacks
@@ -27,9 +27,10 @@ class Hyperscan {
   /// Every occurrence of every string, sorted as nca.h says and without duplicates; `packet` is a position in
   /// `packets`. Internal: the library failed.
   Result<std::vector<nca_match>> scan(std::span<const nca_packet> packets) const;
-  /// Scans all packets again and again, until `seconds` are over and all were scanned once, and gives the bytes of
-  /// packets a second. Internal: the library failed.
-  Result<double> bytes_per_s(std::span<const nca_packet> packets, double seconds) const;
+  /// Scans all packets again and again in each of `threads` threads, which begin at other packets, until `seconds` are
+  /// over and all were scanned once, and gives the bytes of packets a second, of all threads. Internal: the library
+  /// failed.
+  Result<double> bytes_per_s(std::span<const nca_packet> packets, double seconds, std::uint32_t threads) const;
 
  private:
   struct Free {
@@ -37,6 +38,7 @@ class Hyperscan {
     void operator()(hs_scratch* scratch) const;
   };
   Hyperscan() = default;
+  Result<double> bytes_per_s_of_one(std::span<const nca_packet> packets, std::size_t first, double seconds) const;
   std::unique_ptr<hs_database, Free> database_;
   std::unique_ptr<hs_scratch, Free> scratch_;
 };

@@ -415,7 +415,7 @@ class IsoPtr(unittest.TestCase):
 
 def buffer_cell(group, gbps, **fields):
     return {"group": group, "strings": 5000, "packet_bytes": 0, "matching_percent": 35, "streams": 1, "threads": 8, "queues": 3,
-            "run": 0, "hyperscan_core_gbps": [10, 20, 30],
+            "run": 0, "hyperscan_core_gbps": [10, 20, 30], "hyperscan_cores": 8, "hyperscan_cores_gbps": [40, 50, 60],
             "repeats": [{"gbps": one, "mpps": one / 4, "copy_share": 0.5, "kernel_share": 0.2, "hidden_share": 0.25,
                          "kernel_hidden_share": 0.625, "kernel_gbps": 2 * one} for one in gbps], **fields}
 
@@ -448,9 +448,10 @@ class Nca(unittest.TestCase):
 
     def test_the_drafts_figures_are_below_ours(self):
         text = self.page(buffer_cell("draft", [400, 300, 440], batch_us={"copy_in": 12.4, "kernel": 30, "copy_back": 4})).markdown()
-        self.assertIn("| 5000 | variable | 35 % | 400.00 (300.00 .. 440.00) | 100.00 | 6104 | 20.00 (10.00 .. 30.00) | 20.00x | 12 | 30 "
+        self.assertIn("| 5000 | variable | 35 % | 400.00 (300.00 .. 440.00) | 100.00 | 6104 | 20.00 (10.00 .. 30.00) | 20.00x | "
+                      "50.00 (40.00 .. 60.00) | 8.00x | 50.00 | 12 | 30 "
                       "| 4 |", text)
-        self.assertIn("| 5000, the draft | variable | 35 % | 33.02 |  | 464 |  |  | 923 | 4380 | 168 |", text)
+        self.assertIn("| 5000, the draft | variable | 35 % | 33.02 |  | 464 |  |  |  |  |  | 923 | 4380 | 168 |", text)
 
     def test_the_device_cpu_has_no_copies(self):
         cell = buffer_cell("queues", [100])

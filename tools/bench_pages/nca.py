@@ -22,6 +22,16 @@ def hyperscan(cell):
     return spread(cell["hyperscan_core_gbps"])
 
 
+def hyperscan_cores(cell):
+    """As many as adding threads; none in a set that did not measure them."""
+    return spread(cell.get("hyperscan_cores_gbps", []))
+
+
+def over_cores(cell):
+    cores = hyperscan_cores(cell).median
+    return f"{value(cell, 'gbps').median / cores:.2f}x" if cores else "-"
+
+
 def ratio(cell):
     """Of the library to its kernel by itself."""
     return over(cell, lambda repeat: repeat["gbps"] / repeat["kernel_gbps"] if repeat["kernel_gbps"] > 0 else 0).median
@@ -96,12 +106,14 @@ class Nca:
             batch = cell.get("batch_us", {"copy_in": 0, "kernel": 0, "copy_back": 0})
             rows.append((cell["strings"], size(cell), f"{cell['matching_percent']} %", gbps.text(".2f"), f"{mpps:.2f}",
                          f"{mpps * 1e6 / int(self.results['settings']['packets']):.0f}", core.text(".2f"),
-                         f"{gbps.median / core.median if core.median else 0:.2f}x",
+                         f"{gbps.median / core.median if core.median else 0:.2f}x", hyperscan_cores(cell).text(".2f"), over_cores(cell),
+                         f"{gbps.median / cell['streams'] / cell['threads']:.2f}",
                          *(f"{batch[part]:.0f}" for part in ("copy_in", "kernel", "copy_back"))))
-        rows += [("5000, the draft", "variable", f"{percent} %", gbps, "", buffers, "", "", *us)
+        rows += [("5000, the draft", "variable", f"{percent} %", gbps, "", buffers, "", "", "", "", "", *us)
                  for percent, (gbps, us, buffers) in DRAFT.items()]
         self.page.heading(2, "The draft's measurement")
         self.page.table(("strings", "bytes", "matching", "Gbps", "Mpps", "buffers/s", "one Hyperscan core, Gbps", "against it",
+                         "as many cores as adding threads", "against them", "Gbps of an adding thread",
                          "copy in, us", "kernel, us", "copy back, us"), rows)
         self.page.text(f"Speeds are of {cells[0]['streams']} streams with {cells[0]['threads']} adding threads each; times are medians",
                        "of buffers by themselves, one stream with one queue.")
