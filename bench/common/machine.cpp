@@ -111,8 +111,8 @@ std::string describe_machine() {
   }
   utsname system{};
   const bool known = uname(&system) == 0;
-  return concat(processor, ", ", usable_cores(), " cores, ",
-                known ? system.sysname : "unknown system", " ", known ? system.release : "");
+  return concat(processor, ", ", usable_cores(), " cores, ", known ? system.sysname : "unknown system", " ",
+                known ? system.release : "");
 }
 
 std::string source_commit(std::filesystem::path const& folder) {

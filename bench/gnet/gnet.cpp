@@ -231,8 +231,8 @@ Result<RunResult> GnetBench::run_mode(RunSpec const& spec, Json& json) {
 Json GnetBench::parts_json(std::vector<runtime::PartReport> const& parts, std::uint32_t wire_bytes) const {
   Json json = Json::array();
   for (runtime::PartReport const& part : parts) {
-    Json& one = json.emplace_back(
-        Json{{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
+    Json& one =
+        json.emplace_back(Json{{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
     if (const auto cost = costs_.find({part.nf, wire_bytes}); cost != costs_.end() && part.units > 0) {
       const share::Share share{part.units, std::max(1U, part.launch_packets / part.units)};
       one["predicted_per_s"] = share::packets_per_s(cost->second, share);
@@ -265,8 +265,8 @@ Status GnetBench::measure(SharingCell const& cell, Json& json) {
                                               {"cores", run.cores},
                                               {"process_cores", run.process_cores}};
       if (const std::string why = why_void(run); !why.empty()) {
-        json["void"] = concat(json.contains("void") ? json["void"].get<std::string>() + ", " : "", "repeat ", number + 1,
-                              ", ", to_string(mode), ", ", why);
+        json["void"] = concat(json.contains("void") ? json["void"].get<std::string>() + ", " : "", "repeat ",
+                              number + 1, ", ", to_string(mode), ", ", why);
       }
       latencies[mode].merge(run.latency);
       part_changes[mode] += run.part_changes;

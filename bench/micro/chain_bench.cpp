@@ -55,8 +55,7 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
     }
     chain::RunOptions options;
     options.sync.mode = mode;
-    options.workers =
-        static_cast<std::uint32_t>(std::min(chain::usable_cores().size(), nfs.size() + 2));
+    options.workers = static_cast<std::uint32_t>(std::min(chain::usable_cores().size(), nfs.size() + 2));
     auto made = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
     if (!made.ok()) {
       return state.SkipWithError(made.status().ToString().c_str());

@@ -331,9 +331,8 @@ Result<Json> measure_copies(Request const& request, std::string const& opened) {
 Result<Results> run_nca_part(Request const& request, nf::Registry const& /*registry*/, Progress const& progress) {
   constexpr std::array<std::string_view, 1> kFiles{"strings.txt"};
   CATENA_ASSIGN_OR_RETURN(const std::filesystem::path folder, find_data(request.told().data, "nca", kFiles));
-  CATENA_ASSIGN_OR_RETURN(
-      std::vector<std::string> strings,
-      read_strings((folder / kFiles.front()).string(), std::ranges::max(request.counts("strings"))));
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> strings, read_strings((folder / kFiles.front()).string(),
+                                                                         std::ranges::max(request.counts("strings"))));
   std::string tried;
   CATENA_ASSIGN_OR_RETURN(NcaContext context, open_nca(request.text("device"), tried));
   const std::string device = nca_device_name(context.get());

@@ -69,7 +69,7 @@ struct NfWindow {
 struct SimmerRun {
   double packets_per_s = 0;
   double received_per_s = 0;
-  double process_cores = 0;          ///< that all processes took, waiting in loops too
+  double process_cores = 0;  ///< that all processes took, waiting in loops too
   std::vector<NfWindow> nfs;
   std::vector<BusyShare> busy;       ///< stages of the host
   std::optional<double> kernel_us;   ///< a packet, of the first NF; where it was traced

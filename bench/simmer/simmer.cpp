@@ -200,11 +200,10 @@ Status SimmerBench::measure_flow(OverloadCell const& cell, FlowMode mode, double
   if (mode == FlowMode::kBackpressure && run.dropped_inside > 0) {
     return absl::DataLossError(concat(run.dropped_inside, " packets were dropped inside, with back-pressure"));
   }
-  repeat[name_of_flow(mode)] = {
-      {"packets_per_s", run.packets_per_s},
-      {"received_per_s", run.received_per_s},
-      {"process_cores", run.process_cores},
-      {"nfs", nfs_json(run.nfs)}};
+  repeat[name_of_flow(mode)] = {{"packets_per_s", run.packets_per_s},
+                                {"received_per_s", run.received_per_s},
+                                {"process_cores", run.process_cores},
+                                {"nfs", nfs_json(run.nfs)}};
   json["busy"][name_of_flow(mode)] = to_json(run.busy);  // in the last run
   return absl::OkStatus();
 }

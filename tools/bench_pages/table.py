@@ -2,6 +2,7 @@
 """Results as one flat table, which is what stays of a set in bench/results: a row for each quantity of each cell."""
 
 import csv
+import re
 
 from bench_pages.page import spread
 
@@ -70,7 +71,7 @@ def cell_rows(cell):
 def about_rows(json):
     """What is said of all cells, and of each run where there were several."""
     facts = {name: json[name] for name in ("part", "commit", "seconds", "repeats", "settings")}
-    runs = json["runs"]
+    runs = [{**run, "command": re.sub(r"(?<!\S)/\S*/", "", run["command"])} for run in json["runs"]]  # no paths of one machine
     for number, run in enumerate(runs):
         facts.update({(f"run {number + 1}/{name}" if len(runs) > 1 else name): value for name, value in run.items()})
     for what, value in leaves(facts):
