@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "bench/chains/chains.hpp"
+#include "bench/chains/costs.hpp"
 #include "bench/chains/filled_ahead.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/reference.hpp"
@@ -32,6 +33,7 @@
 #include "device/subprocess.hpp"
 #include "eal/eal.hpp"
 #include "nf/registry.hpp"
+#include <catena/nf/testing/harness.hpp>
 #include "runtime/session.hpp"
 
 namespace catena::bench {
@@ -260,6 +262,30 @@ TEST_F(ReferenceTest, a_run_that_is_short_of_its_load_does_not_count) {
   EXPECT_EQ(why_void(run), "took 98.5 % of what was offered");
   run.taken = 1.02;
   EXPECT_EQ(why_void(run), "took 102.0 % of what was offered") << "it had fallen behind before";
+}
+
+/// `on: auto` finds no cost under a key that nothing was measured for, and leaves such an NF on the CPU.
+TEST_F(ReferenceTest, costs_are_known_of_each_copy_of_a_chain) {
+  constexpr std::uint32_t kCopies = 3;
+  device::Device& device = *nf::testing::devices().front();
+  PaperChain const& chain = **find_chain("C4");
+  ChainText text;
+  text.frame_bytes = 124;
+  const Result<profile::NfMeasurements> measured =
+      measure_costs(chain, text, {128}, 0.5, chain::CostProfile::built_in(), device, workplace_, kCopies);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  for (std::uint32_t copy = 0; copy < kCopies; ++copy) {
+    text.sa_file = *write_sa(workplace_.data, workplace_.folder, spi_of(copy), 1);
+    const auto config = chain::parse_chain(chain_text(chain, text), (workplace_.data / "test.yaml").string());
+    ASSERT_TRUE(config.ok()) << config.status();
+    for (chain::NfConfig const& nf : config->nfs) {
+      const Result<chain::NfKey> key = chain::key_of_unmade(nf, {});
+      ASSERT_TRUE(key.ok()) << key.status();
+      const auto is_of_it = [&key](auto const& one) { return one.key == *key; };
+      EXPECT_TRUE(std::ranges::any_of(measured->on_cpu, is_of_it)) << "copy " << copy << ", " << nf.name;
+      EXPECT_TRUE(nf.name == "rt" || std::ranges::any_of(measured->nfs, is_of_it)) << "copy " << copy << ", " << nf.name;
+    }
+  }
 }
 
 /// By the system's clock of this process, seconds.

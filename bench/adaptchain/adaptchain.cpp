@@ -35,9 +35,12 @@ constexpr std::uint32_t kMaxFillers = 4;
 constexpr double kTrialShare = 0.3;  ///< of a run's length
 /// Numbers of copies in a row that are no faster than the best so far, after which more are not tried.
 constexpr int kSlowerInARow = 2;
-/// A larger number of copies must be faster by that, as short runs differ by themselves.
-constexpr double kLeastGain = 0.03;
+/// What is best is decided among the numbers that came so close to the best, by the median of so many trials of each.
+constexpr double kCloseToBest = 0.85;
+constexpr std::size_t kTrialsOfClose = 3;
+/// Tried beside the tuning that was asked for: packet memory that caches hold.
 constexpr const char* kCpuTuning = "pool_slots: 4096";
+constexpr const char* kSmallerTuning = "pool_slots: 16384";
 constexpr double kCostSeconds = 10;  ///< about how long the NFs of a chain are measured for `on: auto`
 constexpr double kQuickCostSeconds = 1;
 /// Of the latency runs, those that a time line is drawn of.
@@ -75,6 +78,14 @@ Json repeat_of(RunResult const& run) {
   return repeat;
 }
 
+/// Short runs that decide how many copies there are.
+struct Trial {
+  std::uint32_t replicas = 0;
+  std::string tuning;          ///< beside that of the request; empty: only that
+  std::vector<double> speeds;  ///< packets a second
+  double speed() const { return spread_of(speeds).median; }
+};
+
 /// The whole benchmark under way.
 class AdaptChain {
  public:
@@ -97,8 +108,8 @@ class AdaptChain {
   Status prepare(Cell& cell, Json& json);
   /// Packets a second of a short run.
   Result<double> try_out(Cell const& cell);
-  /// The number of copies with which short runs of the cell are fastest.
-  Status find_best(Cell& cell);
+  /// The number of copies, and the packet memory, with which short runs of the cell are fastest.
+  Status find_best(Cell& cell, Json& json);
   Status measure_once(Cell const& cell, Json& json);
   Status trace(Cell const& cell, Json& json);
   Result<RunResult> run_cell(RunSpec const& spec);
@@ -106,7 +117,7 @@ class AdaptChain {
   Status measure_list(std::vector<Cell> cells, Work work);
   Status learn_costs(Cell const& cell);
   Result<Json> bare_copies(std::uint32_t bytes);
-  Status add_bare_copies(Json& json);
+  Status add_bare_copies(RunResult const& run, Json& repeat);
   Status finish(Cell const& cell, Json& json);
 
   Request const& request_;
@@ -116,7 +127,6 @@ class AdaptChain {
   std::uint32_t sample_every_;
   References references_;
   std::unique_ptr<profile::TransferMeter> meter_;                              ///< none before it is needed
-  Json bare_copies_;                                                           ///< by bytes of a packet
   std::map<std::pair<std::string, std::uint32_t>, chain::CostProfile> costs_;  ///< by chain and frame, for kAuto
 };
 
@@ -194,7 +204,10 @@ Status AdaptChain::measure_once(Cell const& cell, Json& json) {
                                               (run.samples.size() + io::kReplaySampleRun - 1) / io::kReplaySampleRun));
   add_samples(compare(run.samples, *expected), json);
   json["planned_ns"] = run.planned_ns;
-  json["repeats"].push_back(repeat_of(run));
+  Json& repeat = json["repeats"].emplace_back(repeat_of(run));
+  if (!is_traced(cell.group)) {
+    CATENA_RETURN_IF_ERROR(add_bare_copies(run, repeat));
+  }
   if (const std::string why = why_void(run); !why.empty()) {
     json["void"] = concat(json.contains("void") ? json["void"].get<std::string>() + ", " : "", "repeat ",
                           json["repeats"].size(), " ", why);
@@ -215,27 +228,47 @@ Result<double> AdaptChain::try_out(Cell const& cell) {
   return run.packets_per_s;
 }
 
-/// More and more copies, until that brings nothing; then, on the CPU, with packet memory that its caches hold.
-Status AdaptChain::find_best(Cell& cell) {
-  Cell best = cell;
-  double most = 0;
+/// More and more copies, until that brings nothing, then the best with less packet memory. Those that came close are tried
+/// again in turn, since short runs differ by themselves. All trials are in `json`.
+Status AdaptChain::find_best(Cell& cell, Json& json) {
+  std::vector<Trial> trials;
+  const auto try_one = [&](Trial& trial) -> Status {
+    Cell tried = cell;
+    tried.replicas = trial.replicas;
+    tried.tuning = trial.tuning;
+    CATENA_ASSIGN_OR_RETURN(const double speed, try_out(tried));
+    trial.speeds.push_back(speed);
+    return absl::OkStatus();
+  };
+  const auto best = [&trials] { return std::ranges::max_element(trials, {}, &Trial::speed); };
   int slower = 0;
   for (const std::uint32_t replicas : tried_replicas()) {
-    cell.replicas = replicas;
-    CATENA_ASSIGN_OR_RETURN(const double speed, try_out(cell));
-    const bool is_faster = speed > most * (1 + kLeastGain);
-    best = is_faster ? cell : best;
-    most = is_faster ? speed : most;
-    slower = is_faster ? 0 : slower + 1;
+    const double most = trials.empty() ? 0 : best()->speed();
+    CATENA_RETURN_IF_ERROR(try_one(trials.emplace_back(Trial{replicas, "", {}})));
+    slower = trials.back().speed() > most ? 0 : slower + 1;
     if (slower == kSlowerInARow) {
       break;
     }
   }
-  cell = best;
-  if (cell.mode == kCpu) {
-    cell.tuning = kCpuTuning;
-    CATENA_ASSIGN_OR_RETURN(const double speed, try_out(cell));
-    cell.tuning = speed > most ? cell.tuning : "";
+  CATENA_RETURN_IF_ERROR(
+      try_one(trials.emplace_back(Trial{best()->replicas, cell.mode == kCpu ? kCpuTuning : kSmallerTuning, {}})));
+  const double close = best()->speed() * kCloseToBest;
+  std::vector<Trial*> again;
+  for (Trial& trial : trials) {
+    if (trial.speed() >= close) {
+      again.push_back(&trial);
+    }
+  }
+  for (std::size_t number = 1; again.size() > 1 && number < kTrialsOfClose; ++number) {
+    for (Trial* trial : again) {
+      CATENA_RETURN_IF_ERROR(try_one(*trial));
+    }
+  }
+  cell.replicas = best()->replicas;
+  cell.tuning = best()->tuning;
+  for (Trial const& trial : trials) {
+    json["trials"].push_back(
+        {{"replicas", trial.replicas}, {"tuning", trial.tuning}, {"packets_per_s", trial.speeds}});
   }
   return absl::OkStatus();
 }
@@ -245,7 +278,7 @@ Status AdaptChain::prepare(Cell& cell, Json& json) {
     CATENA_RETURN_IF_ERROR(learn_costs(cell));
   }
   if (tries_replicas(cell)) {
-    CATENA_RETURN_IF_ERROR(find_best(cell));
+    CATENA_RETURN_IF_ERROR(find_best(cell, json));
   } else if (cell.group != Group::kSource && cell.group != Group::kPlaces && !is_traced(cell.group) &&
              request_.text("replicas") != kBestReplicas) {
     cell.replicas = request_.count("replicas");
@@ -265,55 +298,51 @@ Status AdaptChain::learn_costs(Cell const& cell) {
   CATENA_ASSIGN_OR_RETURN(
       const profile::NfMeasurements measured,
       measure_costs(*chain, spec.text, {cell.wire_bytes}, request_.quick() ? kQuickCostSeconds : kCostSeconds, profile,
-                    *device_, workplace_));
+                    *device_, workplace_, std::max(cell.replicas, std::ranges::max(tried_replicas()))));
   profile::keep(measured, profile);
   costs_.insert_or_assign(std::pair(cell.chain, cell.wire_bytes), std::move(profile));
   return absl::OkStatus();
 }
 
-/// By method, GB/s each way of copies of so many bytes a packet, while both ways are busy.
+/// By method, GB/s each way of copies of so many bytes a packet and nothing else, while both ways are busy.
 Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
-  Json& found = bare_copies_[std::to_string(bytes)];
-  if (found.is_null()) {
-    if (!meter_) {
-      CATENA_ASSIGN_OR_RETURN(meter_, profile::TransferMeter::create(*device_));
+  if (!meter_) {
+    CATENA_ASSIGN_OR_RETURN(meter_, profile::TransferMeter::create(*device_));
+  }
+  Json found;
+  for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
+    if (method == TransferMethod::kGather && !meter_->can_gather()) {
+      continue;
     }
-    for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
-      if (method == TransferMethod::kGather && !meter_->can_gather()) {
-        continue;
-      }
-      profile::Transfer in;
-      in.method = method;
-      in.packets = profile::TransferMeter::kMaxPackets;
-      in.bytes = bytes;
-      profile::Transfer out = in;
-      out.direction = Direction::kToHost;
-      CATENA_ASSIGN_OR_RETURN(const std::vector<double> ns, meter_->time(std::array{in, out}));
-      const double moved = static_cast<double>(in.packets) * in.bytes;
-      found[std::string(to_string(method))] = {{"to_device", moved / ns[0]}, {"to_host", moved / ns[1]}};
-    }
+    profile::Transfer in;
+    in.method = method;
+    in.packets = profile::TransferMeter::kMaxPackets;
+    in.bytes = bytes;
+    profile::Transfer out = in;
+    out.direction = Direction::kToHost;
+    CATENA_ASSIGN_OR_RETURN(const std::vector<double> ns, meter_->time(std::array{in, out}));
+    const double moved = static_cast<double>(in.packets) * in.bytes;
+    found[std::string(to_string(method))] = {{"to_device", moved / ns[0]}, {"to_host", moved / ns[1]}};
   }
   return found;
 }
 
-/// Beside what the cell has moved each way: copies of as many bytes a packet, and nothing else.
-Status AdaptChain::add_bare_copies(Json& json) {
-  for (const char* way : {"to_device", "to_host"}) {
-    const double moved = spread_of(values_of(json, concat("/bytes_", way))).median;
-    if (moved < 1) {
+/// Beside what the repeat has moved each way: copies of as many bytes a packet, right after it.
+Status AdaptChain::add_bare_copies(RunResult const& run, Json& repeat) {
+  for (auto const& [way, moved] : {std::pair("to_device", run.bytes_to_device), {"to_host", run.bytes_to_host}}) {
+    const auto bytes = static_cast<std::uint32_t>(std::llround(moved));
+    if (bytes == 0) {
       continue;
     }
-    const auto bytes = static_cast<std::uint32_t>(std::llround(moved));
     CATENA_ASSIGN_OR_RETURN(const Json bare, bare_copies(std::min(bytes, profile::TransferMeter::kMaxBytes)));
     for (auto const& [method, ways] : bare.items()) {
-      json["bare_copies"][method][way] = ways.at(way);
+      repeat["bare_copies"][method][way] = ways.at(way);
     }
   }
   return absl::OkStatus();
 }
 
 Status AdaptChain::finish(Cell const& cell, Json& json) {
-  CATENA_RETURN_IF_ERROR(add_bare_copies(json));
   if (cell.group == Group::kLatency && cell.chain == kTimelineChain && cell.mode == kTimelineMode) {
     if (const Status status = trace(cell, json); !status.ok()) {
       return {status.code(), concat("its time line: ", std::string(status.message()))};

@@ -109,7 +109,12 @@ void count_window(Moment const& from, Moment&& to, RunResult& result) {
   result.packets_per_s = static_cast<double>(result.sent) / result.seconds;
   result.process_cores = (to.processor_seconds - from.processor_seconds) / result.seconds;
   if (result.offered_per_s > 0) {
-    result.taken = static_cast<double>(result.received) / result.seconds / result.offered_per_s;
+    // what waits inside was taken, and has not left: either number can hide that the chain falls behind
+    const auto taken = [&result](std::uint64_t packets) {
+      return static_cast<double>(packets) / result.seconds / result.offered_per_s;
+    };
+    result.taken = std::abs(taken(result.sent) - 1) > std::abs(taken(result.received) - 1) ? taken(result.sent)
+                                                                                            : taken(result.received);
   }
   result.latency = to.latency;
   result.latency.remove(from.latency);
@@ -140,10 +145,9 @@ void add(runtime::Report const& report, RunResult& result) {
   result.dropped += report.dropped();
   result.device = report.device;
   result.costs_from = report.costs_from;
-  // copies do the same: any of them speaks for all
-  result.bytes_to_device = 0;
-  result.bytes_to_host = 0;
-  result.nf_bytes.clear();
+  if (!result.nf_bytes.empty() || result.bytes_to_device > 0 || result.bytes_to_host > 0) {
+    return;  // copies have one plan, which run_for() sees to: the first one speaks for all
+  }
   for (runtime::NfReport const& nf : report.nfs) {
     result.bytes_to_device += nf.bytes_to_device_per_packet;
     result.bytes_to_host += nf.bytes_to_host_per_packet;
@@ -214,8 +218,14 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   const runtime::Report first = copies.front().chain->report();
   result.parts = first.parts;
   result.part_changes = first.sharing_changes;
-  if (const std::optional<plan::Plan> plan = copies.front().chain->plan()) {
-    result.planned_ns = plan->cost_ns;
+  for (Copy const& copy : copies) {
+    const std::optional<plan::Plan> plan = copy.chain->plan();
+    const double planned_ns = plan ? plan->cost_ns : 0;
+    result.planned_ns = &copy == &copies.front() ? planned_ns : result.planned_ns;
+    if (planned_ns != result.planned_ns) {
+      result.status.Update(absl::InternalError(concat("copies of the chain have different plans: their costs are ",
+                                                      result.planned_ns, " and ", planned_ns, " ns a packet")));
+    }
   }
   const std::vector<runtime::StageTrace> traces = copies.front().chain->traces();
   result.timeline = timeline_rows(traces);

@@ -57,7 +57,7 @@ struct RunResult {
   double packets_per_s = 0;    ///< that left the chains in the window
   double seconds = 0;          ///< of the window
   double offered_per_s = 0;    ///< packets that were due, of all copies; 0: as many as they take
-  double taken = 1;            ///< part of those that were due in the window that the chains took in it
+  double taken = 1;            ///< part of those that were due in the window that came in, or left, whichever is more off
   double cores = 0;            ///< on average busy with packets in the window, sources among them: what stages measure
   double process_cores = 0;    ///< by the system's clock: of all threads and of processes of NFs, waiting in loops too
   std::uint64_t received = 0;  ///< in the window, as sent

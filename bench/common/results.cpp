@@ -228,7 +228,9 @@ Status Results::measure(std::vector<Json> const& keys, Work const& work) {
     }
     for (std::uint32_t repeat = 0; work.repeat && repeat < repeats; ++repeat) {
       for (std::size_t turn = 0; turn < turns.size(); ++turn) {
-        run(work.repeat, turns[turn], measured[turn]);
+        // each is the first one now and then
+        const std::size_t place = (turn + repeat) % turns.size();
+        run(work.repeat, turns[place], measured[place]);
       }
     }
     for (std::size_t turn = 0; turn < turns.size(); ++turn) {

@@ -346,6 +346,26 @@ TEST_F(ResultsTest, cells_of_a_table_take_turns) {
   EXPECT_EQ(calls, "m0 m1 0 1 0 f0 ") << "what is void stays: it had its repeats";
 }
 
+TEST_F(ResultsTest, each_cell_of_a_table_is_first_in_some_repeat) {
+  std::string calls;
+  Work work;
+  work.table = {"chain"};
+  work.measure = [](std::size_t /*number*/, Json& /*cell*/) { return absl::OkStatus(); };
+  work.repeat = [&](std::size_t number, Json& cell) {
+    calls += concat(number, " ");
+    cell["repeats"].push_back({{"value", number}});
+    return absl::OkStatus();
+  };
+  work.finish = work.measure;
+  work.summary = [](Json const& /*cell*/) { return "fine"; };
+  Result<Results> results = begin();
+  ASSERT_TRUE(results.ok()) << results.status();
+  const std::vector<Json> cells{
+      {{"chain", "C1"}, {"mode", "a"}}, {{"chain", "C1"}, {"mode", "b"}}, {{"chain", "C1"}, {"mode", "c"}}};
+  ASSERT_TRUE(results->measure(cells, work).ok());
+  EXPECT_EQ(calls, "0 1 2 1 2 0 ");
+}
+
 TEST_F(ResultsTest, what_every_run_measures_stays_beside_that_of_earlier_ones) {
   Work anchors = work();
   anchors.by_every_run = true;

@@ -142,7 +142,7 @@ Result<profile::NfMeasurements> GnetBench::profile_nfs(Progress const& progress)
   profile_.nfs.clear();
   progress("what NFs cost");
   return measure_costs(chain, text, request_.counts("sizes"), request_.number("profile_seconds"), profile_,
-                       *shared_.device, workplace_);
+                       *shared_.device, workplace_, 1);
 }
 
 /// What an NF costs, beside what was measured of it.

@@ -7,7 +7,8 @@
 one    a chain of four NFs on the GPU (firewall, IPsec, intrusion detection, router: S_d of G-NET, encrypting), as
        `catena run` has it, and with `--device-server`; as fast as it goes, and at a fixed rate
 three  three such chains at a time: a process each, which the GPU serves by turns; a process each under NVIDIA MPS, where
-       that is there, with all of the GPU for each and with a third of its threads; and in one `catena serve`
+       that is there, with all of the GPU for each and with a third of its threads; and in one `catena serve`, their NFs
+       in its process, and each in a process of its own, as a service has them by default
 ways   two such chains in one `catena serve`: their NFs in the chain's process, and each in a process of its own, which
        share the GPU as nobody says, and as each `--share` says; what NFs cost is measured before
 The ways take turns within each repeat. What is in FILE.json already, of the same commit, is not measured again;
@@ -224,7 +225,10 @@ def cells_of(bench, parts, sizes):
             ways.extend((name, lambda size=size, rate=rate, percent=percent:
                          bench.run_under_mps(3, size, rate, 4, percent))
                         for name, percent in (("processes under MPS", 100), ("under MPS, a third of the threads each", 33)))
-        ways.append(("catena serve", lambda size=size, rate=rate: bench.run_service(3, size, rate, 4)))
+        ways.extend((name, lambda size=size, rate=rate, isolation=isolation:
+                     bench.run_service(3, size, rate, 4, isolation=isolation))
+                    for name, isolation in (("catena serve, NFs in its process", "none"),
+                                            ("catena serve, each NF in a process", "process")))
         cells.append((key("three", size, rate), ways))
     if "ways" in parts:
         bench.profile_nfs()

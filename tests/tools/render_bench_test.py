@@ -208,8 +208,10 @@ class AdaptChain(unittest.TestCase):
         self.assertIn(f"| C4 | 10 Gbps | adaptive | **void**: {cell['void']} | - | - | - |", adaptchain_page(cell).markdown())
 
     def test_rows_say_what_a_packet_costs_the_processors_and_the_bus(self):
-        cell = in_mode(COPY, 64, [1e6, 2e6, 3e6], to_device=50,
-                       bare_copies={"strided": {"to_device": 20.25, "to_host": 21}, "gather": {"to_device": 40, "to_host": 41}})
+        cell = in_mode(COPY, 64, [1e6, 2e6, 3e6], to_device=50)
+        for repeat, more in zip(cell["repeats"], (-1, 0, 5)):
+            repeat["bare_copies"] = {"strided": {"to_device": 20.25 + more, "to_host": 21 + more},
+                                     "gather": {"to_device": 40 + more, "to_host": 41 + more}}
         text = adaptchain_page(cell).markdown()
         self.assertIn("| 3.5 (4.0) | 1750 (1167 .. 3500) |", text)
         self.assertIn("| 50.0 | 0.1 of 20.2 / 40.0 | 0.0 | 0.0 of 21.0 / 41.0 |", text)

@@ -100,7 +100,9 @@ def paired(cell, base):
 def bus(cell, moved, way):
     """GB/s that way, beside bare copies of as many bytes a packet, strided and gathered."""
     gb = moved(cell).median * packets_per_s(cell).median / 1e9
-    bare = " / ".join(f"{one[way]:.1f}" for one in cell.get("bare_copies", {}).values() if way in one)
+    methods = [method for method, ways in cell["repeats"][0].get("bare_copies", {}).items() if way in ways]
+    bare = " / ".join(f"{over(cell, lambda repeat, method=method: repeat['bare_copies'][method][way]).median:.1f}"
+                      for method in methods)
     return f"{gb:.1f} of {bare}" if bare else f"{gb:.1f}"
 
 
