@@ -3,7 +3,7 @@
 
 #include "bench/common/request.hpp"
 
-/// `catena-bench adaptchain`: the comparisons of AdaptChain's section VI, on this machine.
+/// `catena-bench adaptchain`: the comparisons of section VI of AdaptChain, on this machine.
 namespace catena::bench {
 
 Part adaptchain_part();

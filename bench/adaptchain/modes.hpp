@@ -9,7 +9,7 @@
 
 namespace catena::bench {
 
-/// Names of modes. What is not "staged" may use every transfer method.
+/// Names of modes. Modes not named "staged" may use every transfer method.
 inline constexpr const char* kCopyStaged = "copy, staged";
 inline constexpr const char* kCopy = "copy";
 inline constexpr const char* kSharedStaged = "shared, staged";
@@ -20,9 +20,9 @@ inline constexpr const char* kWithoutPushdown = "adaptive without pushdown";
 inline constexpr const char* kCpu = "cpu";
 inline constexpr const char* kAuto = "auto";
 
-/// A way to run a chain that is measured. Against "copy, staged", which stands for G-NET, "adaptive, staged" shows what
-/// the plan brings by itself, "copy" what the transfer methods do, and "adaptive" both; "shared" stands for Gaviss. In
-/// "cpu" every NF is on the CPU, in "auto" where the model says.
+/// A measured configuration of a chain. Compared with "copy, staged" (G-NET), "adaptive, staged" shows the effect of
+/// the plan, "copy" the effect of the transfer methods, and "adaptive" both. "shared" represents Gaviss. "cpu" places
+/// every NF on the CPU, "auto" places NFs by the model.
 struct SyncMode {
   const char* name;
   plan::Mode mode;
@@ -42,7 +42,7 @@ inline constexpr std::array<SyncMode, 9> kModes{
      {kCpu, plan::Mode::kAdaptive, true, plan::kAllMethods, Placed::kCpu},
      {kAuto, plan::Mode::kAdaptive, true, plan::kAllMethods, Placed::kAuto}}};
 
-/// Null where there is no such mode.
+/// Null if no mode has this name.
 inline SyncMode const* find_mode(std::string_view name) {
   for (SyncMode const& mode : kModes) {
     if (name == mode.name) {

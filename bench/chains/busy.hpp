@@ -9,17 +9,17 @@
 
 namespace catena::bench {
 
-/// What may limit a chain, and the share of a run's time in which it had something to do, 0 to 1.
+/// A possible bottleneck of a chain, and its busy share of a run's time, 0 to 1.
 struct BusyShare {
   std::string what;
   double share = 0;
 };
 
-/// Of a run's spans: "moves", in which something crosses the bus for any NF, "kernels", in which one runs, then each
-/// stage of the host by its name. Moves that run side by side count once. Empty without spans. Pure.
+/// Busy shares of a run's spans: "moves" (any NF's transfer crosses the bus), "kernels" (any kernel runs), then each
+/// host stage by its name. Concurrent moves count once. Empty without spans. Pure.
 std::vector<BusyShare> busy_shares(std::span<const runtime::StageTrace> stages);
 
-/// The one with the largest share; null where there is none.
+/// The entry with the largest share; null if `shares` is empty.
 BusyShare const* busiest(std::span<const BusyShare> shares);
 
 }  // namespace catena::bench

@@ -12,9 +12,9 @@
 
 namespace catena::bench {
 
-/// What the NFs of a chain cost with frames of these sizes, with FCS, for about so many seconds; moves by the costs of
-/// `profile`. `text` is without the file of associations. `copies`: of the chain, each of which has associations of its
-/// own; what the first one's NFs cost is entered for all. Errors: as write_sa(), parse_chain() and measure_nfs().
+/// Measures the NF costs of a chain with frames of the sizes `wire_bytes`, with FCS, for about `seconds`. Transfers
+/// cost as in `profile`. `text` has no SA file. `copies`: copies of the chain, each with its own SAs; the costs of the
+/// first copy's NFs are recorded for all. Errors: as write_sa(), parse_chain() and measure_nfs().
 Result<profile::NfMeasurements> measure_costs(PaperChain const& chain, ChainText text,
                                               std::vector<std::uint32_t> const& wire_bytes, double seconds,
                                               chain::CostProfile const& profile, device::Device& device,

@@ -11,30 +11,30 @@
 #include <string_view>
 #include <vector>
 
-/// What the launches of single NFs move, and how long their parts take.
+/// Bytes transferred by the launches of single NFs, and the durations of their phases.
 namespace catena::bench {
 
 struct NfBytes {
   std::string nf;
-  double to_device = 0;  ///< a packet of its launches
+  double to_device = 0;  ///< per packet of its launches
   double to_host = 0;
 };
 
-/// Parts of a launch in their order, by the names of their spans: on the host, on the device, on the host.
+/// Phases of a launch in order, by span name: on the host, on the device, on the host.
 enum Phase : std::uint8_t { kFill, kSubmit, kToDevice, kKernel, kToHost, kDeliver };
 inline constexpr std::array<std::string_view, 6> kPhases{"fill", "submit", "to device", "kernel", "to host", "deliver"};
 using PhaseTimes = std::array<double, kPhases.size()>;
 
-/// The launches of one NF that a trace has whole, without those of the run's first quarter.
+/// The launches of one NF that are complete in a trace, without the first quarter of the run.
 struct LaunchTimes {
   std::string nf;
   std::uint64_t launches = 0;
-  std::uint64_t packets = 0;  ///< of all of them
-  PhaseTimes median_us{};     ///< of a launch
-  PhaseTimes total_us{};      ///< of all of them
+  std::uint64_t packets = 0;  ///< of all launches
+  PhaseTimes median_us{};     ///< per launch
+  PhaseTimes total_us{};      ///< of all launches
 };
 
-/// Of each stage that has such launches. Pure.
+/// One entry per stage with complete launches. Pure.
 std::vector<LaunchTimes> launch_times(std::span<const runtime::StageTrace> stages);
 
 }  // namespace catena::bench

@@ -16,17 +16,16 @@
 #include <string>
 #include <vector>
 
-/// What parts of catena-bench that run chains have in common: their settings, their files, and how results have what
-/// runs give.
+/// Shared by the parts of catena-bench that run chains: their settings, their files, and the JSON form of run results.
 namespace catena::bench {
 
 Setting tuning_setting(const char* usual, const char* quick);
-/// Frames with FCS of at most `longest` bytes.
+/// Frame sizes with FCS, at most `longest` bytes.
 Setting sizes_setting(const char* usual, const char* quick, std::uint32_t longest);
 Setting chains_setting(std::vector<std::string> names);
 std::vector<std::string> names_of(std::vector<PaperChain> const& chains);
 
-/// A Workplace with a folder that goes with it.
+/// A Workplace and its temporary folder.
 class OpenWorkplace {
  public:
   /// Errors: as find_data() and TemporaryFolder::create().
@@ -45,11 +44,11 @@ class OpenWorkplace {
 Json to_json(PaperChain const& chain);
 /// [{"what", "share"}].
 Json to_json(std::vector<BusyShare> const& busy);
-/// [{"name", "bytes_to_device", "bytes_to_host"}], of a packet.
+/// [{"name", "bytes_to_device", "bytes_to_host"}], per packet.
 Json to_json(std::vector<NfBytes> const& nfs);
 /// [{"name", "launches", "packets", "median_us": {PHASE: us}, "total_us": {PHASE: us}}].
 Json to_json(std::vector<LaunchTimes> const& launches);
-/// Adds to the cell's "samples": {"compared", "different", "first_difference"}; the last only where there is one.
+/// Adds to the cell's "samples": {"compared", "different", "first_difference"}; the last only if a sample differs.
 void add_samples(SampleCheck const& check, Json& cell);
 
 }  // namespace catena::bench

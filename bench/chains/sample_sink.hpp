@@ -11,16 +11,15 @@
 
 namespace catena::bench {
 
-/// A packet as it left a chain.
+/// A packet as sent by a chain.
 struct Sample {
   std::uint64_t index = 0;  ///< number in arrival order
   packet::Verdict verdict = packet::Verdict::kPass;
   std::uint16_t port = 0;
-  std::vector<std::uint8_t> bytes;  ///< none where it was dropped
+  std::vector<std::uint8_t> bytes;  ///< empty if it was dropped
 };
 
-/// Counts and forgets, but for the first `runs` sampled runs of a replay's packets (is_replay_sample()), which it
-/// keeps.
+/// Counts and discards packets, but keeps the first `runs` sampled runs of a replay (is_replay_sample()).
 class SampleSink final : public io::Sink {
  public:
   SampleSink(std::uint32_t sample_every, std::uint64_t runs) : every_(sample_every), runs_(runs) {}
@@ -30,7 +29,7 @@ class SampleSink final : public io::Sink {
   io::SinkCounts counts() const override { return {sent_, {}}; }
   std::string describe() const override { return "null"; }
 
-  /// In arrival order. After the run.
+  /// In arrival order. Call after the run.
   std::vector<Sample> const& samples() const { return samples_; }
 
  private:
@@ -42,13 +41,14 @@ class SampleSink final : public io::Sink {
   std::vector<Sample> samples_;
 };
 
-/// Whether packets that left a chain are what they should be.
+/// Result of comparing a chain's output with the expected one.
 struct SampleCheck {
   std::uint64_t compared = 0;
   std::uint64_t different = 0;
-  std::string first_difference;  ///< where and what, empty if there is none
+  std::string first_difference;  ///< position and difference; empty if all are equal
 };
-/// Compares each of `actual` with the sample of the same index in `expected`; one that is missing there is different.
+/// Compares each sample of `actual` with the sample of the same index in `expected`. A sample missing from `expected`
+/// counts as different.
 SampleCheck compare(std::vector<Sample> const& actual, std::vector<Sample> const& expected);
 
 }  // namespace catena::bench

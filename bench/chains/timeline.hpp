@@ -10,16 +10,15 @@
 
 namespace catena::bench {
 
-/// Length of the part of a run that a picture shows.
+/// Length of the displayed part of a run.
 inline constexpr double kTimelineUs = 1000;
 
-/// What the boxes of timeline_rows() are, by TimeBox::kind.
+/// Names of the box kinds of timeline_rows(), indexed by TimeBox::kind.
 std::vector<std::string> timeline_kinds();
 
-/// kTimelineUs microseconds around what begins nearest to the middle of a run, as rows of a chart: for each stage what
-/// the host does, then what the device does, in as many rows as launches of the stage run beside each other. Boxes are
-/// in microseconds from the beginning of that part, and reach beyond it where they do. A stage without spans has no
-/// row. Pure.
+/// Chart rows for kTimelineUs microseconds around the span that begins nearest to the middle of the run. Per stage: a
+/// row of host work, then rows of device work, as many as its launches run concurrently. Boxes are in microseconds from
+/// the start of that part and may extend beyond it. A stage without spans has no row. Pure.
 std::vector<TimeRow> timeline_rows(std::span<const runtime::StageTrace> stages);
 
 }  // namespace catena::bench

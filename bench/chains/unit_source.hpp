@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <memory>
 
-/// Sources that bring full units, so that every launch of one unit has as many packets, whatever the chain does. Both
-/// take them of a source without a rate.
+/// Sources of full units: every launch of one unit then has the same number of packets, regardless of the chain's
+/// speed. Both wrap a source without a rate.
 namespace catena::bench {
 
-/// A unit only while no packet is in the chain: then every stage works alone, and what it takes for a unit is not what
-/// others make it take.
+/// Delivers a unit only while no packet is in the chain. Every stage then works alone, and other stages do not affect
+/// its time per unit.
 std::unique_ptr<io::Source> make_one_at_a_time(std::unique_ptr<io::Source> source);
-/// A unit whenever so many packets are due. Precondition: packets_per_s > 0.
+/// Delivers a unit whenever a unit's packets are due. Precondition: packets_per_s > 0.
 std::unique_ptr<io::Source> make_whole_units(std::unique_ptr<io::Source> source, std::uint64_t packets_per_s);
 
 }  // namespace catena::bench

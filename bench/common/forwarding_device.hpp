@@ -9,8 +9,8 @@
 
 namespace catena::bench {
 
-/// A real device under a description of its own; what a benchmark wants otherwise, it overrides. What a chain does to
-/// end leaves the real one open. Thread rule: as every Device.
+/// A real device with a description of its own. Benchmarks override individual calls. A chain's teardown leaves the
+/// real device open. Thread rule: as every Device.
 class ForwardingDevice : public device::Device {
  public:
   /// `real` must outlive this.

@@ -13,19 +13,19 @@
 
 namespace catena::bench {
 
-/// An NF's kernel by itself: its packets are on the device, and no copy is made while it runs. Belongs to one thread.
+/// An NF's kernel alone: its packets are on the device, and no copy runs beside it. Thread rule: one thread.
 class KernelAlone {
  public:
-  /// Brings `frames`, all of which are one launch, to the device and runs the kernel once. `device` must outlive it.
-  /// Errors: as kernel::DeviceNf::create() and Launch.
+  /// Copies `frames`, as one launch, to the device and runs the kernel once. `device` must outlive this. Errors: as
+  /// kernel::DeviceNf::create() and Launch.
   static Result<std::unique_ptr<KernelAlone>> create(device::Device& device, nf::Descriptor const& descriptor,
                                                      std::unique_ptr<nf::Nf> nf,
                                                      std::span<const std::vector<std::uint8_t>> frames);
 
-  /// Those that the kernel has to work on.
+  /// Number of packets that the kernel processes.
   std::size_t packets() const { return slots_.size(); }
-  /// Runs the kernel `launches` times, one after the other, and waits. It works on what its last run left: the same
-  /// work for every NF, but that a packet that was decrypted before has no good ICV. Errors: as Launch.
+  /// Runs the kernel `launches` times in sequence and waits. Each run processes the output of the previous one. The
+  /// work is the same for every NF, except that an already decrypted packet has no valid ICV. Errors: as Launch.
   Status run(std::uint32_t launches);
 
  private:
@@ -39,7 +39,7 @@ class KernelAlone {
   std::vector<std::byte> aux_;
   std::unique_ptr<kernel::DeviceNf> device_nf_;
   std::unique_ptr<kernel::Launch> launch_;
-  copy::HostMover mover_;  ///< ends before what it moves into
+  copy::HostMover mover_;  ///< last member: must end before its destinations
 };
 
 }  // namespace catena::bench

@@ -17,36 +17,36 @@
 #include <utility>
 #include <vector>
 
-/// The parts of catena-bench and what one may tell them: the same command line for all.
+/// The parts of catena-bench and their common command line.
 namespace catena::bench {
 
-/// What a part may be told besides: a row of its table, which is an option of its command. Values are texts with commas
-/// in between; a comma before a blank is part of a value.
+/// An additional setting of a part: a row of its table, and an option of its command. Values are texts separated by
+/// commas. A comma before a space is part of a value.
 struct Setting {
-  const char* name;  ///< "kernel_seconds", as results have it; the option is --kernel-seconds
+  const char* name;  ///< "kernel_seconds", as in results; the option is --kernel-seconds
   const char* help;
-  const char* usual;                    ///< where nothing is said; empty: all names, or none
-  const char* quick;                    ///< the same with --quick; null: as `usual`
-  std::vector<std::string> names = {};  ///< what may be said
-  double least = 0;                     ///< numbers may be said, too, where `least` is not above `most`
+  const char* usual;                    ///< the default; empty: all names, or no value
+  const char* quick;                    ///< the default with --quick; null: `usual`
+  std::vector<std::string> names = {};  ///< allowed values
+  double least = 0;                     ///< numbers are also allowed if `least` <= `most`
   double most = -1;
   bool is_list = false;
-  bool chooses = false;  ///< says which cells are measured and not how: other cells go with them into one file
+  bool chooses = false;  ///< selects cells without changing their measurement: other cells join them in one file
 
-  /// Of anything: neither names nor numbers.
+  /// True if any text is allowed: neither names nor numbers are defined.
   bool is_text() const { return names.empty() && least > most; }
 };
 
 /// "--kernel-seconds".
 std::string option_of(Setting const& setting);
 
-/// What was typed.
+/// The command line of a run.
 struct Told {
-  std::string out;     ///< the file for results
-  double seconds = 0;  ///< of a run; 0: as the part has it
+  std::string out;     ///< the results file
+  double seconds = 0;  ///< per run; 0: the part's default
   std::uint32_t repeats = 5;
-  bool resume = false;  ///< goes on with what `out` has
-  bool quick = false;   ///< one short repeat of less: for machines without a GPU, and tests
+  bool resume = false;  ///< continue the results in `out`
+  bool quick = false;   ///< one short repeat of a smaller workload: for machines without a GPU, and tests
   std::string data;     ///< see find_data()
   std::string command;  ///< for the record
   std::map<std::string, std::string> settings = {};  ///< by Setting::name
@@ -60,17 +60,17 @@ using Progress = std::function<void(std::string const&)>;
 struct Part {
   const char* name;
   const char* help;
-  double seconds;        ///< of a run, where nothing is said; a quarter of each is warm-up
-  double quick_seconds;  ///< at most, with --quick
+  double seconds;        ///< default per run; a quarter of it is warm-up
+  double quick_seconds;  ///< maximum with --quick
   std::vector<Setting> settings;
-  /// Measures all that is asked for. A cell that fails has its error in it, and the others go on.
+  /// Measures all requested cells. A failed cell contains its error, and the other cells continue.
   Result<Results> (*run)(Request const& request, nf::Registry const& registry, Progress const& progress);
 };
 
-/// What a part is asked for, with everything in it that was not said.
+/// A request to a part, with defaults for missing settings.
 class Request {
  public:
-  /// `part` outlives this. InvalidArgument: a value that may not be said, with those that may.
+  /// `part` outlives this. InvalidArgument, listing the allowed values, for a value that is not allowed.
   static Result<Request> create(Part const& part, Told told);
 
   std::string_view part() const { return part_->name; }
@@ -79,17 +79,17 @@ class Request {
   double seconds() const { return told_.seconds; }
   std::uint32_t repeats() const { return told_.repeats; }
 
-  // Precondition of all that follows: the part has a setting of that name.
+  // Precondition of all functions below: the part has a setting of this name.
   std::string const& text(std::string_view name) const;
   double number(std::string_view name) const;
   std::uint32_t count(std::string_view name) const;
   std::vector<std::string> const& texts(std::string_view name) const;
   std::vector<double> numbers(std::string_view name) const;
   std::vector<std::uint32_t> counts(std::string_view name) const;
-  /// Whether the setting, which lists names, asks for this one: an empty list asks for all.
+  /// True if the setting's list of names contains `value` or is empty: an empty list selects all.
   bool wants(std::string_view name, std::string_view value) const;
 
-  /// How it measures: the values of the settings that do not choose cells, as an object.
+  /// The method of measurement: the values of the settings that do not select cells, as an object.
   nlohmann::ordered_json how() const;
 
  private:
@@ -100,13 +100,13 @@ class Request {
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
-/// Of settings that all parts have.
+/// Settings shared by all parts.
 Setting groups_setting(std::vector<std::string> names);
 Setting device_setting(std::vector<std::string> more = {});
 
-/// What the setting "device" asks for, which is one of those that every part takes.
+/// The value of the setting "device"; every part accepts it.
 device::DevicePreference device_preference(Request const& request);
-/// That device. Unavailable: there is none.
+/// Opens that device. Unavailable if it does not exist.
 Result<std::unique_ptr<device::Device>> open_device(Request const& request);
 
 }  // namespace catena::bench

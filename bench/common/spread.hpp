@@ -14,7 +14,7 @@ struct Spread {
   double low = 0;
   double high = 0;
 };
-/// All 0 without values.
+/// All 0 if `values` is empty.
 Spread spread_of(std::vector<double> values);
 /// "2.00 (1.50 .. 3.00)", each times `scale`.
 std::string text_of(Spread const& spread, double scale = 1);

@@ -13,7 +13,7 @@
 
 namespace catena::bench::testing {
 
-/// Tests of a part: short runs, whose results go into a folder of the test's own.
+/// Fixture for tests of a part: short runs with results in a temporary folder.
 class PartTest : public ::testing::Test {
  protected:
   PartTest() : folder_(*device::TemporaryFolder::create()) { told_.out = (folder_.path() / "out.json").string(); }
@@ -22,7 +22,7 @@ class PartTest : public ::testing::Test {
     CATENA_ASSIGN_OR_RETURN(const Request request, Request::create(part, told_));
     return part.run(request, nf::builtin_nfs(), [this](std::string const& line) { lines_.push_back(line); });
   }
-  /// Why the part refuses the setting.
+  /// The part's error message for an invalid setting.
   std::string refused(Part const& part, std::string const& name, std::string const& value) {
     Told told = told_;
     told.settings[name] = value;

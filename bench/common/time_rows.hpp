@@ -10,7 +10,7 @@
 
 namespace catena::bench {
 
-/// From `begin` to `end`, of one of a picture's kinds.
+/// An interval from `begin` to `end`, with one of the chart's kinds.
 struct TimeBox {
   std::size_t kind = 0;
   double begin = 0;
@@ -19,10 +19,10 @@ struct TimeBox {
 
 struct TimeRow {
   std::string name;
-  std::vector<TimeBox> boxes;  ///< later ones are drawn upon earlier ones
+  std::vector<TimeBox> boxes;  ///< later boxes are drawn over earlier ones
 };
 
-/// {"kinds", "length", "rows": [{"name", "boxes": [[kind, begin, end]..]}]}: a picture from 0 to `length`.
+/// {"kinds", "length", "rows": [{"name", "boxes": [[kind, begin, end]..]}]}: a chart from 0 to `length`.
 inline nlohmann::ordered_json to_json(std::vector<TimeRow> const& rows, std::vector<std::string> const& kinds,
                                       double length) {
   nlohmann::ordered_json drawn = nlohmann::ordered_json::array();

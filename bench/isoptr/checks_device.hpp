@@ -5,24 +5,23 @@
 
 #include <catena/core/status.hpp>
 
-/// How the benchmark gets kernels whose accesses are not checked.
+/// Kernels without access checks, for the benchmark.
 ///
-/// Nothing of the product knows that there are such: no macro, which the source of a kernel might define, no option, no
-/// key and no variable. The benchmark lays a device of its own between a chain and the real one, which changes one line
-/// of <catena/kernel/iso_ptr.hpp> in the text that is about to be compiled. This folder is not installed.
+/// The product does not know about them: no macro that a kernel source could define, no option, key or variable exists.
+/// The benchmark inserts a device of its own between a chain and the real device. It changes one line of
+/// <catena/kernel/iso_ptr.hpp> in the source text before compilation. This folder is not installed.
 namespace catena::bench {
 
-/// Whether accesses through IsoPtr are checked.
+/// Checking of accesses through IsoPtr.
 enum class Checks { kOn, kOff };
 
-/// `source` with the checks off, as text that was not changed otherwise. Internal where the one line to change is not
-/// there, or there more than once: what would be measured is not known then.
+/// `source` with the checks off and no other change. Internal if the line to change does not occur exactly once, as the
+/// subject of the measurement would be unknown.
 Result<device::ProgramSource> without_checks(device::ProgramSource source);
 
-/// A real device, for one chain or kernel after the other. With
-/// Checks::kOff kernels are compiled without_checks(), and info().target is another, by which the cache on disk keeps
-/// both programs apart. Everything else goes to the real device: buffers, programs and streams are its own. Thread
-/// rule: as every Device.
+/// A real device, used by one chain or kernel at a time. With Checks::kOff kernels are compiled without_checks(), and
+/// info().target differs, so that the disk cache keeps the two programs apart. Everything else is forwarded to the real
+/// device: buffers, programs and streams are its own. Thread rule: as every Device.
 class ChecksDevice final : public ForwardingDevice {
  public:
   /// `real` must outlive this.

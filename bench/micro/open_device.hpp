@@ -13,10 +13,11 @@
 
 namespace catena {
 
-/// What CATENA_BENCH_DEVICE says: cuda or opencl; null where it is not set.
+/// Value of CATENA_BENCH_DEVICE: cuda or opencl; null if unset.
 inline const char* wanted_device() { return std::getenv("CATENA_BENCH_DEVICE"); }
 
-/// Starts the EAL and opens the wanted device, else the one that `auto` means. Unavailable: there is none, and why.
+/// Starts the EAL and opens the wanted device, else the device selected by `auto`. Unavailable, with the reason, if no
+/// device exists.
 inline Result<std::unique_ptr<device::Device>> open_device() {
   CATENA_RETURN_IF_ERROR(eal::start());
   const char* wanted = wanted_device();

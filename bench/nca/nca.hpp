@@ -6,7 +6,7 @@
 /// `catena-bench nca`: the measurement of draft-perumal-nfvrg-nfv-compute-acceleration-00 with libnca, on this machine.
 namespace catena::bench {
 
-/// A cell fails, too, whose results are not Hyperscan's.
+/// A cell also fails if its results differ from Hyperscan's.
 Part nca_part();
 
 }  // namespace catena::bench

@@ -24,13 +24,13 @@ namespace catena::bench {
 
 /// How the NFs of a chain share a GPU.
 enum class GpuSharedAs : std::uint8_t {
-  kProcess,      ///< each in a process, with a device server of its own: the GPU gives their contexts turns
-  kPartitioned,  ///< in one process, each with compute units of its own
-  kOneContext,   ///< in one process, each on all of it
+  kProcess,      ///< each in its own process with its own device server: the GPU time-slices their contexts
+  kPartitioned,  ///< one process, each with its own compute units
+  kOneContext,   ///< one process, each on the whole GPU
 };
 std::string_view to_string(GpuSharedAs shared_as);
 
-/// The chains of the paper: NFs one after another; with two flows, half of the packets start at the second NF.
+/// The chains of the paper: a sequence of NFs. With two flows, half of the packets start at the second NF.
 struct SimmerChain {
   const char* name;
   std::vector<PaperNf> nfs;
@@ -40,26 +40,26 @@ struct SimmerChain {
 std::vector<SimmerChain> const& simmer_chains();
 /// Chains of one NF.
 std::vector<SimmerChain> const& single_nfs();
-/// Of both lists. Precondition: there is one.
+/// From both lists. Precondition: the chain exists.
 SimmerChain const& simmer_chain(std::string_view name);
 
-/// How a chain runs.
+/// Configuration of a run.
 struct SimmerSpec {
   SimmerChain const* chain = nullptr;
   GpuSharedAs shared_as = GpuSharedAs::kProcess;
   chain::FlowMode mode = chain::FlowMode::kPool;
   double qt = 2.8;
   std::uint32_t wire_bytes = 128;
-  std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain takes them
+  std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain accepts them
   std::string tuning;
-  std::uint32_t compute_units = 0;  ///< that the NFs share, where they have no parts; 0: all
-  double seconds = 1;               ///< from the first packet out on; a quarter of it is warm-up
+  std::uint32_t compute_units = 0;  ///< shared by NFs without partitions; 0: all
+  double seconds = 1;               ///< from the first sent packet; a quarter of it is warm-up
   bool trace = false;
 };
-/// `sa_files`: one for each NF.
+/// `sa_files`: one per NF.
 std::string simmer_text(SimmerSpec const& spec, std::string const& device, std::vector<std::string> const& sa_files);
 
-/// What happened in the time that counts.
+/// Counts of the measured interval.
 struct NfWindow {
   std::string name;
   double packets_per_s = 0;
@@ -69,23 +69,23 @@ struct NfWindow {
 struct SimmerRun {
   double packets_per_s = 0;
   double received_per_s = 0;
-  double process_cores = 0;  ///< that all processes took, waiting in loops too
+  double process_cores = 0;  ///< of all processes, including busy-waiting
   std::vector<NfWindow> nfs;
-  std::vector<BusyShare> busy;       ///< stages of the host
-  std::optional<double> kernel_us;   ///< a packet, of the first NF; where it was traced
-  std::vector<double> memory_mb;     ///< resident, at looks through the time that counts
+  std::vector<BusyShare> busy;       ///< host stages
+  std::optional<double> kernel_us;   ///< per packet, of the first NF; if traced
+  std::vector<double> memory_mb;     ///< resident; sampled throughout the measured interval
   std::vector<double> slots_in_use;  ///< the same
-  std::uint64_t dropped_inside = 0;  ///< in all of the run
+  std::uint64_t dropped_inside = 0;  ///< in the whole run
 };
 
-/// Runs chains on one device. Device servers stay from one run to the next.
+/// Runs chains on one device. Device servers persist between runs.
 class SimmerRunner {
  public:
-  /// `workplace` outlives this. Errors: as device::open(); Unavailable where there is no device; NotFound where the
-  /// program of device servers is not there.
+  /// `workplace` outlives this. Errors: as device::open(); Unavailable without a device; NotFound if the device server
+  /// program is missing.
   static Result<std::unique_ptr<SimmerRunner>> create(device::DevicePreference const& preference,
                                                       Workplace const& workplace);
-  /// Errors: as the chain's; Unimplemented where the device has no parts; DataLoss if packets are not accounted for, or
+  /// Errors: as the chain's; Unimplemented if the device has no partitions; DataLoss if packets are unaccounted for, or
   /// an NF's kernel, device or process failed.
   Result<SimmerRun> run(SimmerSpec const& spec);
   device::DeviceInfo const& device() const { return real_->info(); }
@@ -102,7 +102,7 @@ class SimmerRunner {
   Workplace const* workplace_;
   std::unique_ptr<device::Device> real_;
   std::unique_ptr<device::remote::ServerPool> servers_;
-  /// Held so that servers stay; gone before the pool.
+  /// Keeps servers alive; destroyed before the pool.
   std::map<std::string, std::shared_ptr<device::remote::ServerPool::Group>> groups_;
   bool abandoned_ = false;
 };

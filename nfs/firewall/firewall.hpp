@@ -12,19 +12,19 @@
 #include "functions/classify/dpdk/acl.hpp"
 #include "functions/classify/rule_parser.hpp"
 
-/// A packet filter over addresses, ports and protocol: the first rule of the file that matches decides, `default`
-/// where none does. A denied packet drops as `denied`; no byte of any packet changes.
+/// A packet filter over addresses, ports and protocol. The first matching rule of the file decides, else `default`. A
+/// denied packet drops as `denied`. Packet bytes never change.
 ///
-/// A packet has ports where its TCP or UDP header is whole. Other protocols and later fragments have none and match
-/// only rules that ask for no port, as in iptables. TCP and UDP that should have ports and show none are decided by no
-/// rule: they drop as `fragment` (RFC 1858, RFC 3128) or `malformed`.
+/// A packet has ports if its TCP or UDP header is whole. Other protocols and later fragments have no ports and match
+/// only rules without ports, as in iptables. TCP and UDP packets without readable ports match no rule: they drop as
+/// `fragment` (RFC 1858, RFC 3128) or `malformed`.
 ///
 /// One packet: UDP 10.0.0.5:4000 -> 8.8.8.8:53 against
 ///     allow udp 10.0.0.0/24 10.0.0.138/32 any 53
 ///     deny  udp any         any           any 53
 /// is not for 10.0.0.138, so rule 1 (from 0) drops it.
 ///
-/// CPU: rte_acl. Kernel: firewall.kernel.cpp over the tables of bit_vector.hpp.
+/// CPU: rte_acl. Kernel: classify.kernel.cpp over the tables of bit_vector.hpp.
 namespace catena::firewall {
 
 class Firewall final : public nf::Nf {
@@ -33,9 +33,9 @@ class Firewall final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  /// Decides by the same tables, whatever has become of the rules file.
+  /// The replica uses the same tables, even if the rules file has changed.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
-  /// Whether both have the same tables in the same memory.
+  /// True if both use the same tables in memory.
   bool shares_tables_with(Firewall const& other) const { return tables_ == other.tables_; }
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
@@ -43,7 +43,7 @@ class Firewall final : public nf::Nf {
   std::vector<std::string> start_report() const override;
 
  private:
-  /// Packets given to rte_acl at once: a whole unit.
+  /// Packets per rte_acl call: a whole unit.
   static constexpr std::uint32_t kChunk = 256;
 
   /// Immutable: any number of threads.
@@ -58,10 +58,10 @@ class Firewall final : public nf::Nf {
 
   std::shared_ptr<const Tables> tables_;
 
-  // of one chunk; packets with ports from the front, those without from the back
+  // of one chunk; packets with ports from the start, packets without ports from the end
   std::array<classify::AclKey, kChunk> keys_{};
-  std::array<const std::uint8_t*, kChunk> key_pointers_{};  ///< to keys_
-  std::array<std::uint32_t, kChunk> positions_{};           ///< in the chunk, of each key
+  std::array<const std::uint8_t*, kChunk> key_pointers_{};  ///< into keys_
+  std::array<std::uint32_t, kChunk> positions_{};           ///< position of each key in the chunk
   std::array<std::uint32_t, kChunk> matches_{};
 };
 

@@ -28,7 +28,7 @@ inline std::vector<int> rules_in(nf::testing::RunResult const& result) {
   return rules;
 }
 
-/// A folder for a rules file, and firewalls made of it.
+/// Fixture with a folder for a rules file; makes firewalls from it.
 class FirewallTest : public ::testing::Test {
  protected:
   static constexpr std::string_view kYaml = "{rules: fw.rules, default: allow}";

@@ -9,10 +9,10 @@
 
 namespace catena::ipsec {
 
-/// The association as the kernels read it (AssociationWord).
+/// The association in the kernels' format (AssociationWord).
 std::array<std::uint32_t, kAssociationWords> device_association(Session const& session);
 
-/// What a device needs to run this NF in one direction.
+/// Device side of this NF for one direction.
 nf::KernelSide make_kernel_side(Direction direction, std::span<const Session> sessions);
 
 }  // namespace catena::ipsec

@@ -8,7 +8,7 @@
 
 namespace catena::ipsec {
 
-/// Plain packets to ESP. The first association in file order whose selector matches carries the packet.
+/// Plain packets to ESP. The first association in file order with a matching selector carries the packet.
 class Encryptor final : public IpsecNf {
  public:
   /// `mtu`: longest outer datagram, bytes.
@@ -17,7 +17,7 @@ class Encryptor final : public IpsecNf {
             std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors = make_budget());
 
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
-  /// By the association that prepare() is going to find.
+  /// Divides by the association that prepare() will find.
   std::unique_ptr<nf::Divider> divider() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
@@ -27,20 +27,20 @@ class Encryptor final : public IpsecNf {
 
  private:
   static std::shared_ptr<packet::ErrorBudget> make_budget();
-  /// What becomes of a packet whose outer datagram exceeds the MTU. True: it goes on, and tx writes fragments. Else it
-  /// is dropped, or turned into the ICMP error that tells its sender (RFC 1191, RFC 4301 section 8.2.1).
+  /// Handles a packet whose outer datagram exceeds the MTU. True if it passes and tx writes fragments. Else the packet
+  /// is dropped, or turned into the ICMP error for its sender (RFC 1191, RFC 4301 section 8.2.1).
   bool may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome);
-  /// Whether the association may use its next number, which has come to its limit. Moves the limit on if so.
+  /// True if the association, which has reached its limit, may use its next number. Raises the limit if so.
   bool may_go_on(std::uint32_t number);
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
 
   std::shared_ptr<const OutboundIndex> index_;
-  std::vector<std::uint32_t> fronts_;  // by association: bytes that it puts in front
-  /// What an association has of sequence numbers. One of another shard has a limit of 0: no number may be used twice.
+  std::vector<std::uint32_t> fronts_;  // by association: bytes prepended to the inner datagram
+  /// Sequence numbers of an association. The limit is 0 for another shard's association: no number may be used twice.
   struct Numbers {
     std::uint64_t next;   ///< to be assigned
-    std::uint64_t limit;  ///< the first number that may_go_on() must be asked for
+    std::uint64_t limit;  ///< first number that requires may_go_on()
     bool extended;
     bool soft_limit_passed = false;
   };

@@ -13,35 +13,36 @@
 /// Thread rule: pure functions, any thread.
 namespace catena::ipsec {
 
-/// Bytes of the text for a datagram of `inner_length` bytes: padded so that the two bytes of the trailer end it at a
-/// multiple of 4 (RFC 4303 section 2.4).
+/// Bytes of the text for a datagram of `inner_length` bytes: padded so that the text ends with the two trailer bytes at
+/// a multiple of 4 (RFC 4303 section 2.4).
 constexpr std::uint32_t text_length(std::uint32_t inner_length) {
   return (inner_length + kEspTrailerBytes + 3) & ~std::uint32_t{3};
 }
 
-/// Bytes between the outer and the inner IPv4 header of what we encapsulate.
+/// Bytes between the outer and the inner IPv4 header of an encapsulated packet.
 constexpr std::uint32_t front_bytes(bool udp) { return kIpv4Bytes + (udp ? kUdpBytes : 0) + cipher::kTextOffset; }
 
-/// The outer headers of one association up to the SPI, ready but for what each packet decides.
+/// The outer headers of one association up to the SPI, complete except for the per-packet values.
 struct OuterHeaders {
   explicit OuterHeaders(Association const& association);
 
   std::array<std::uint8_t, kIpv4Bytes + kUdpBytes + 4> bytes{};  ///< IPv4, UDP if any, SPI; without UDP 8 bytes more
   std::uint32_t front = 0;                                       ///< front_bytes()
-  std::uint32_t checksum = 0;  ///< RFC 1071 sum of the IPv4 words that no packet changes
+  std::uint32_t checksum = 0;                                    ///< RFC 1071 sum of the constant IPv4 words
   HeaderPolicy policy;
 };
 
-/// Writes everything but the ciphertext and the ICV around the packet's datagram: L2 and outer headers in front, which
-/// overwrite the old L2 header, padding and trailer after, which overwrite Ethernet padding. The frame's borders move;
+/// Writes everything except the ciphertext and the ICV around the packet's datagram. The L2 and outer headers before it
+/// overwrite the old L2 header; padding and trailer after it overwrite Ethernet padding. The frame's bounds move.
 /// Layers are not parsed again.
-/// The outer IPv4 identification is the low half of the sequence number; the IV is the whole sequence number (RFC
-/// 3686 section 3.1: unique under one key). ECN and, by policy, DSCP and DF are copied from the inner header.
-/// Precondition: aux as Encryptor::prepare() fills it; headroom and tailroom suffice.
-/// Returns the ESP header; the text follows kTextOffset bytes after, the ICV text_length bytes after that.
+/// The outer IPv4 identification is the low half of the sequence number; the IV is the whole sequence number (RFC 3686
+/// section 3.1: unique under one key). ECN and, by policy, DSCP and DF are copied from the inner header.
+/// Precondition: aux filled by Encryptor::prepare(); sufficient headroom and tailroom.
+/// Returns the ESP header. The text starts kTextOffset bytes after it, the ICV text_length bytes after the text's
+/// start.
 std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHeaders const& outer);
 
-/// What packet::parse() finds in a frame that encapsulate() made.
+/// The Layers of a frame made by encapsulate(), as packet::parse() would return them.
 inline packet::Layers layers_after_encapsulation(Aux const& aux) {
   const bool udp = aux.shift > front_bytes(false);
   const std::uint32_t l4 = aux.l3 + kIpv4Bytes;
@@ -56,12 +57,13 @@ inline packet::Layers layers_after_encapsulation(Aux const& aux) {
           .l3_length = static_cast<std::uint16_t>(total)};
 }
 
-/// Takes the outer headers off a packet whose text has been decrypted in place: the L2 header moves in front of the
-/// inner datagram, padding is cut off, and the inner ECN field becomes what RFC 6040 section 4.2 says. Layers are not
-/// parsed again. kDone; else nothing is changed: kDummy for next header 59, kCongested for a mark of congestion on a
-/// packet that cannot carry it, kMalformedInner for another next header than IPv4, a pad length that exceeds the text,
-/// or an inner IPv4 header that does not fit. Bytes between the inner datagram and the padding (RFC 4303 section 2.7)
-/// are allowed and cut off.
+/// Removes the outer headers of a packet whose text has been decrypted in place. The L2 header moves directly before
+/// the inner datagram, padding is cut off, and the inner ECN field is set by RFC 6040 section 4.2. Layers are not
+/// parsed again.
+/// Returns kDone; else nothing is changed: kDummy for next header 59, kCongested for a congestion mark on a packet that
+/// cannot carry it, kMalformedInner for another next header than IPv4, a pad length that exceeds the text, or an inner
+/// IPv4 header that does not fit. Bytes between the inner datagram and the padding (RFC 4303 section 2.7) are allowed
+/// and cut off.
 PacketStatus decapsulate(packet::Packet const& packet, Aux const& aux);
 
 }  // namespace catena::ipsec

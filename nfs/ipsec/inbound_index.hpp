@@ -10,19 +10,19 @@
 
 namespace catena::ipsec {
 
-/// Finds the association of an arriving packet (RFC 4301 section 4.1). Immutable: any number of threads.
+/// Finds the association of an arriving packet (RFC 4301 section 4.1). Immutable. Thread rule: any number of threads.
 class InboundIndex {
  public:
   explicit InboundIndex(std::span<const Association> associations);
 
-  /// Position in the file of the association with this SPI and outer destination.
+  /// File position of the association with this SPI and outer destination; nullopt if none matches.
   std::optional<std::uint32_t> find(std::uint32_t spi, std::uint32_t destination) const;
-  /// True if some association with that outer destination takes ESP in UDP on that port. UDP to anybody else's port
-  /// 4500 is none of our business.
+  /// True if an association with this outer destination receives ESP in UDP on this port. UDP to port 4500 of other
+  /// addresses is not inspected.
   bool receives_udp(std::uint32_t destination, std::uint16_t port) const;
-  /// The same of any port.
+  /// The same for any port.
   bool receives_udp(std::uint32_t destination) const;
-  /// True if some association ends at that address.
+  /// True if an association ends at this address.
   bool is_tunnel_end(std::uint32_t destination) const;
 
  private:
@@ -34,8 +34,8 @@ class InboundIndex {
   std::vector<std::uint64_t> udp_ports_;  // sorted: destination << 16 | port
 };
 
-/// An InboundIndex, which outlives it, and the last association that was found there: packets of one tunnel come one
-/// after the other. One thread at a time.
+/// Caches the last association found in an InboundIndex: packets of one tunnel arrive in sequence. The index must
+/// outlive this. Thread rule: one thread at a time.
 class RecentInbound {
  public:
   explicit RecentInbound(InboundIndex const& index) : index_(&index) {}
@@ -56,7 +56,7 @@ class RecentInbound {
 
  private:
   InboundIndex const* index_;
-  std::uint64_t last_key_ = 0;  // SPI 0 is no association's (RFC 4303 section 2.1)
+  std::uint64_t last_key_ = 0;  // SPI 0 is reserved (RFC 4303 section 2.1)
   std::optional<std::uint32_t> last_;
 };
 

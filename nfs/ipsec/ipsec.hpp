@@ -20,25 +20,25 @@
 
 /// ESP in tunnel mode (RFC 4303) with AES-128-CTR (RFC 3686) and HMAC-SHA1-96 (RFC 2404), in one direction.
 ///
-/// Theory of operation. What must happen in packet order happens on the CPU: prepare() finds the association and, to
-/// encrypt, assigns the sequence number, which is also the IV; complete() checks the replay window after the ICV.
-/// Where sequence numbers are extended, prepare() infers the high half from the window, which complete() of packets
-/// still under way has not moved yet: ReplayWindow::extend() gives the same answer for any window that near. The rest
-/// depends on one packet and its Aux alone, and is done by compute() with intel-ipsec-mb or by the kernel: so
-/// placements and batch sizes cannot show in the output.
+/// Theory of operation. Work in packet order happens on the CPU. prepare() finds the association and, for encryption,
+/// assigns the sequence number, which is also the IV. complete() checks the replay window after the ICV. For extended
+/// sequence numbers, prepare() infers the high half from the window, although complete() has not yet moved it for
+/// packets in flight: ReplayWindow::extend() returns the same number for any such lag. All other work depends only on
+/// one packet and its Aux. compute() does it with intel-ipsec-mb, or the kernel does it, so placement and batch size
+/// cannot affect the output.
 ///
 /// A worked packet: an untagged frame of 14 + 84 bytes (a ping), no UDP encapsulation. text_length = 84 + 2 rounded up
-/// to 88, so the padding is 1 2 and the trailer 2 4. The datagram stays where it is in its slot; the frame begins
+/// to 88, so the padding is 1 2 and the trailer 2 4. The datagram stays in place in its slot; the frame begins
 /// shift = 20 + 16 bytes earlier and ends 4 + 12 bytes later: 14 + 20 + 8 + 8 + 88 + 12 = 150 bytes.
 ///
-/// Shards. What is sequential is so within one association, so association number a (file order) belongs to shard a % N
-/// with its numbers, window and state file, and the divider sends its packets there. Packets of no association are
-/// decided one by one, by any shard.
+/// Shards. Only packets of the same association depend on each other, so association a (file order) belongs to shard
+/// a % N with its numbers, window and state file, and the divider sends its packets there. Packets without an
+/// association are decided independently, by any shard.
 ///
 /// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
 namespace catena::ipsec {
 
-/// Position in the descriptor's list of outputs: packets that went through a tunnel.
+/// Position in the descriptor's list of outputs: packets processed by a tunnel.
 inline constexpr std::uint8_t kProtectedOutput = 0;
 
 /// Positions in the descriptor's list of drop reasons.
@@ -58,28 +58,28 @@ enum DropReasonId : std::uint32_t {
   kDropCongestion,
 };
 
-/// A configured association and what its keys expand to.
+/// A configured association with its expanded keys.
 struct Session {
   Association association;
   cipher::SessionKeys keys;
   OuterHeaders outer;
 };
 
-/// What the NFs with one configuration share. Immutable: any number of threads.
+/// Shared by the NFs with one configuration. Immutable. Thread rule: any number of threads.
 struct Tunnels {
   Direction direction = Direction::kEncrypt;
   std::vector<Session> sessions;  ///< file order
   std::string state_folder;
-  std::shared_ptr<nf::Outputs> outputs;  ///< that open what is kept there
+  std::shared_ptr<nf::Outputs> outputs;  ///< open the files in state_folder
 };
 
-/// How many states these NFs keep between runs, counted by start().
+/// Number of states kept between runs by these NFs, counted by start().
 struct StateCounts {
   std::atomic<std::size_t> kept{0};
-  std::atomic<std::size_t> fresh{0};  ///< of those, there was no file
+  std::atomic<std::size_t> fresh{0};  ///< states of `kept` without a file
 };
 
-/// What a record line says of a packet besides its verdict.
+/// Fields of a record line besides the verdict.
 struct RecordedPacket {
   std::uint32_t spi = 0;
   std::uint64_t sequence = 0;  ///< whole number
@@ -87,39 +87,40 @@ struct RecordedPacket {
 
 inline std::uint64_t whole_sequence(Aux const& aux) { return std::uint64_t{aux.sequence_high} << 32 | aux.sequence; }
 
-/// Drops the packet; the record line names SPI and sequence number where they are known.
+/// Drops the packet; the record line contains SPI and sequence number if known.
 void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome);
-/// The record line of a packet that goes on. Precondition: outcome.recording().
+/// Writes the record line of a passed packet. Precondition: outcome.recording().
 void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome);
 
-/// What both directions have in common.
+/// Base of both directions.
 class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
  public:
-  /// Where packets leave for a network, numbers and windows go on where the last run ended (Reservations). Where they
-  /// go to a capture each run starts from the SA file, so that the same input gives the same bytes.
+  /// With a live tx, numbers and windows continue from the end of the last run (Reservations). With a capture, each run
+  /// starts from the SA file, so that the same input gives the same bytes.
   Status start(nf::RunContext const& context) override;
   void join(nf::RunContext const& context) override { context_ = context; }
   Status finish() override;
-  /// What was opened for adopt(), which never came, is left as it was.
+  /// If adopt() was never called, leaves the states opened for it unchanged.
   ~IpsecNf() override;
-  /// Opens the states of associations that `before` has not. FailedPrecondition: another direction, or folder of
-  /// states; else as Reservations::open().
+  /// Opens the states of associations missing in `before`. FailedPrecondition: another direction or state folder; else
+  /// as Reservations::open().
   Status prepare_to_adopt(nf::Nf const& before) override;
-  /// Associations with the same keys go on at their numbers, and with their windows.
+  /// Associations with the same keys keep their numbers and windows.
   void adopt(nf::Nf& before) override;
-  /// Opens the states that nobody has now; the others are taken for those of the NF that this one goes on for, and are
-  /// opened by load(), or not at all. Errors: as Reservations::open().
+  /// Opens the states not in use by another NF. States in use are assumed to belong to the replaced NF; load() opens
+  /// them, or they stay closed. Errors: as Reservations::open().
   Status prepare_to_load() override;
-  /// Of each association, by its name.
+  /// Saves the state of each association, by name.
   void save(nf::StateWriter& state) const override;
-  /// Associations with the same keys go on. FailedPrecondition: as prepare_to_adopt().
+  /// Associations with the same keys keep their state. FailedPrecondition: as prepare_to_adopt().
   Status load(nf::StateReader& state) override;
   nf::Hints hints() const override;
-  /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
+  /// Outer headers, ESP, padding and ICV, assuming equal traffic for all associations and uniformly distributed
+  /// lengths.
   double grows_by() const override;
-  /// With all associations, whichever shard this is: a device has these tables once for all shards.
+  /// Contains all associations, regardless of the shard: a device has these tables once for all shards.
   Result<nf::KernelSide> kernel_side() const override;
-  /// Of all shards, if they have started.
+  /// Covers all started shards.
   std::vector<std::string> start_report() const override;
 
  protected:
@@ -131,13 +132,13 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
         crypto_(std::move(crypto)),
         shard_(shard) {}
 
-  /// Whether this shard is the one that assigns the association's numbers, or keeps its window.
+  /// True if this shard assigns the association's numbers, or keeps its window.
   bool owns(std::uint32_t number) const { return number % shard_.count == shard_.index; }
-  /// Takes association `number` up where the run before left it.
+  /// Restores association `number` to its state in the previous run.
   virtual void resume(std::uint32_t number, SavedState const& state) = 0;
-  /// Where it is now.
+  /// Its current state.
   virtual SavedState state_of(std::uint32_t number) const = 0;
-  /// Whether the association's numbers are kept beyond a run; then take() must be asked before they are used.
+  /// True if the association's numbers are kept across runs; take() must then precede their use.
   bool is_kept(std::uint32_t number) const { return !kept_.empty() && kept_[number].has_value(); }
   /// As Reservations::take() for an association. Precondition: is_kept().
   std::uint64_t take(std::uint32_t number, std::uint64_t next) {
@@ -150,37 +151,37 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
 
   std::shared_ptr<const Tunnels> tunnels_;
   std::shared_ptr<StateCounts> states_;
-  std::span<const Session> sessions_;  ///< those of tunnels_
+  std::span<const Session> sessions_;  ///< the sessions of tunnels_
   std::unique_ptr<cipher::CryptoBurst> crypto_;
   nf::Shard shard_;
 
  private:
-  /// States that were opened together: at the start, or when associations came to a running chain.
+  /// States opened together: at the start, or when associations were added to a running chain.
   struct Store {
     std::unique_ptr<Reservations> reservations;
     std::vector<std::string> names;  ///< of its entries
-    std::vector<SavedState> left;    ///< where each goes on, or ended, when no association has it
+    std::vector<SavedState> left;    ///< where each continues; where it ended if no association uses it
   };
-  /// Where an association's state is.
+  /// Location of an association's state.
   struct Kept {
     std::size_t store;
     std::uint32_t entry;
   };
   std::string state_name(Association const& association) const;
-  /// What is kept of the association between runs; none where it needs nothing.
+  /// State of the association to keep between runs; nullopt if it needs no state.
   std::optional<Reservations::Entry> entry_for(Association const& association);
 
   Result<std::optional<Store>> open(std::vector<Reservations::Entry> entries) const;
   void find_kept();
   void drop_coming();
 
-  std::optional<nf::RunContext> context_;     ///< none: nobody has started it
-  std::vector<Store> stores_;                 ///< of what it owns, in a run whose packets leave for a network
-  std::vector<std::string> names_;            ///< by association, of its state; empty: it has none, or in no such run
+  std::optional<nf::RunContext> context_;     ///< nullopt: not started
+  std::vector<Store> stores_;                 ///< of owned associations, in a run with a live tx
+  std::vector<std::string> names_;            ///< by association: name of its state; empty: no state, or no live tx
   std::vector<std::optional<Kept>> kept_;     ///< by association
-  std::optional<Store> coming_;               ///< until adopt(), or load()
-  std::vector<Reservations::Entry> awaited_;  ///< states that another one has, until load()
-  std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: its number in the NF before
+  std::optional<Store> coming_;               ///< until adopt() or load()
+  std::vector<Reservations::Entry> awaited_;  ///< states in use by another NF, until load()
+  std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: number in the old NF
 };
 
 /// Reads the NF's configuration (see README.md).

@@ -6,12 +6,12 @@
 
 #include "functions/cipher/cipher.layout.hpp"
 
-/// What the host and the kernels of the ipsec NF share: sizes, the structs that travel with each packet, and the
-/// words that describe a security association on a device.
+/// Shared by the host and the kernels of the ipsec NF: sizes, per-packet structs, and the words of a security
+/// association on a device.
 ///
 ///     outer frame:  L2 | outer IPv4 (20) | [UDP (8)] | SPI, sequence (8) | IV (8) | text | ICV (12)
 ///     text:         inner IPv4 datagram, padding 1 2 3 .., pad length, next header; a multiple of 4 bytes
-///     ICV over:     SPI, sequence, IV, text, and of an extended sequence number the high half after it
+///     ICV over:     SPI, sequence, IV, text, and the high half of an extended sequence number after it
 namespace catena::ipsec {
 
 inline constexpr u32 kIpv4Bytes = 20;
@@ -20,15 +20,15 @@ inline constexpr u32 kEspTrailerBytes = 2;  ///< pad length and next header
 inline constexpr u32 kMaxPadBytes = 3;      ///< RFC 4303 2.4: text is a multiple of 4 bytes
 
 inline constexpr u8 kNextHeaderIpv4 = 4;    ///< tunnel mode
-inline constexpr u8 kNextHeaderDummy = 59;  ///< RFC 4303 2.6: traffic flow confidentiality, to be thrown away
+inline constexpr u8 kNextHeaderDummy = 59;  ///< RFC 4303 2.6: traffic flow confidentiality, to be discarded
 
-/// Most bytes that encapsulation adds at the front and at the end of a frame.
+/// Maximum bytes added by encapsulation at the front and at the end of a frame.
 inline constexpr u32 kMaxFrontBytes = kIpv4Bytes + kUdpBytes + cipher::kTextOffset;
 inline constexpr u32 kMaxBackBytes = kMaxPadBytes + kEspTrailerBytes + cipher::kIcvBytes;
 
-/// What a packet needs; decided by prepare().
+/// Action for a packet, chosen by prepare().
 enum Action : u8 {
-  kLeave = 0,            ///< decrypt only: not for us, goes on unchanged
+  kLeave = 0,            ///< decrypt only: not for a local tunnel, passes unchanged
   kProcess = 1,          ///< encapsulate or decapsulate
   kProcessExtended = 2,  ///< the same with an extended sequence number
 };
@@ -40,27 +40,27 @@ struct Aux {
   u32 sequence_high;  ///< the high half, assigned or inferred; else 0
   u16 shift;          ///< bytes between the outer and the inner IPv4 header
   u16 inner_length;   ///< encrypt: bytes of the datagram to protect
-  u16 text_length;    ///< bytes that are en- or decrypted
-  u8 l3;              ///< the IPv4 header that the packet arrived with
+  u16 text_length;    ///< bytes to encrypt or decrypt
+  u8 l3;              ///< offset of the IPv4 header on arrival
   u8 action;          ///< Action
 };
 static_assert(sizeof(Aux) == 20);
 
-/// What became of a packet. 0 stands for "nobody did anything", so a packet that is lost on the way is dropped.
+/// Result for a packet. 0 means not processed, so a packet lost in processing is dropped.
 enum PacketStatus : u32 {
   kNotProcessed = 0,
   kDone = 1,
   kBadIcv = 2,
   kMalformedInner = 3,  ///< authentic, but not an IPv4 datagram in tunnel mode
   kDummy = 4,           ///< authentic, next header 59
-  kCongested = 5,       ///< authentic, with a mark of congestion that the inner packet cannot carry
+  kCongested = 5,       ///< authentic, with a congestion mark that the inner packet cannot carry
 };
 struct PacketResult {
   u32 status;
 };
 static_assert(sizeof(PacketResult) == 4);
 
-/// An association on a device is kAssociationWords words: first those of its keys (cipher::KeyWord), then these.
+/// An association on a device has kAssociationWords words: first its keys (cipher::KeyWord), then these.
 enum AssociationWord : u32 {
   kSpi = cipher::kKeyWords,
   kSource = 56,
@@ -74,7 +74,7 @@ enum AssociationWord : u32 {
   kAssociationWords = 64,
 };
 
-/// Head of the NF's state on a device.
+/// Header of the NF's state on a device.
 struct DeviceState {
   kernel::StateArray<u32> t_table;       ///< 256: AES S-box and MixColumns of the first byte of a column
   kernel::StateArray<u32> associations;  ///< kAssociationWords each
@@ -82,9 +82,10 @@ struct DeviceState {
 static_assert(kSpi == 55);
 static_assert(sizeof(DeviceState) == 32);
 
-/// What encryption keeps of each packet's inner header until the outer one is written: its first word, and its flags.
+/// Words of each packet's inner header kept by encryption until the outer one is written: its first word, and its
+/// flags.
 inline constexpr u32 kKeptWords = 2;
-/// Local memory of a group, in words: the table, then what is kept of each packet.
+/// Local memory of a group, in words: the table, then the kept words of each packet.
 inline constexpr u32 local_words(u32 group_size, u32 lanes) {
   return cipher::kTableWords + kKeptWords * (group_size / lanes);
 }

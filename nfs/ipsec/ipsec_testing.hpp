@@ -12,30 +12,28 @@
 #include <utility>
 #include <vector>
 
-/// What the tests of this NF share.
+/// Shared by the tests of this NF.
 namespace catena::ipsec::testing {
 
 using nf::testing::Frame;
 using nf::testing::RunResult;
 
-/// An NF that encrypts or decrypts (`direction`) with the associations of an SA file with this text. `more`: further
-/// lines of its configuration.
+/// An NF that encrypts or decrypts (`direction`) with the associations of an SA file with text `sa_text`. `more`:
+/// additional configuration lines.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more = "");
 
-/// An SA file of one tunnel, for everything. `more`: further lines of it.
+/// An SA file with one tunnel for all traffic. `more`: additional lines.
 std::string one_tunnel(std::string_view more = "");
 
-/// An SA file of two tunnels: one whose packets `selector` chooses, and to another end one in UDP that carries
-/// `in_udp`.
+/// An SA file with two tunnels: one for packets that match `selector`, and one in UDP to another end for `in_udp`.
 std::string two_tunnels(std::string_view selector, std::string_view in_udp);
 
-/// Runs the NF over the frames on the CPU and on every device, each with units of 1, 31, 33 and 256 packets, and
-/// expects the same output, verdicts, records and counters of all. Returns them, records in packet order.
-/// `sizes`: other unit sizes.
+/// Runs the NF over the frames on the CPU and on every device, each with units of 1, 31, 33 and 256 packets (or
+/// `sizes`). Expects equal output, verdicts, records and counters, and returns them, with records in packet order.
 RunResult run_everywhere(std::string_view direction, std::string_view sa_text, std::vector<Frame> const& frames,
                          std::string_view more = "", std::vector<std::uint32_t> const& sizes = {1, 31, 33, 256});
 
-/// RFC 6040 section 4.2, figure 4, row by row: the ECN field of the packet that leaves the tunnel.
+/// RFC 6040 section 4.2, figure 4, row by row: the ECN field of the packet after the tunnel.
 inline constexpr std::uint8_t kNotEct = 0;
 inline constexpr std::uint8_t kEct1 = 1;
 inline constexpr std::uint8_t kEct0 = 2;
@@ -65,17 +63,17 @@ inline constexpr std::array<EcnCase, 16> kEcnTable{{
     {kCe, kCe, kCe},
 }};
 
-/// The frames that were not dropped.
+/// The frames not dropped.
 std::vector<Frame> survivors(RunResult const& result);
 std::vector<Frame> frames_of(RunResult const& result);
 
-/// Expects the same frames; tells of the first that differs, in hexadecimal.
+/// Expects equal frames; reports the first difference, in hexadecimal.
 void expect_frames(std::vector<Frame> const& actual, std::vector<Frame> const& expected, std::string_view where = "");
 
-/// Frames that are plain IPv4, cut after the datagram.
+/// The plain IPv4 frames, truncated after the datagram.
 std::vector<Frame> ipv4_frames(std::vector<Frame> const& frames);
 
-/// The frame with this word of flags and offset in its IPv4 header, whose checksum is right.
+/// The frame with this flags and offset word in its IPv4 header, and a correct checksum.
 inline Frame with_fragment_word(Frame frame, std::uint16_t word) {
   return nf::testing::with_header_checksum(nf::testing::with_fragment(std::move(frame), word));
 }

@@ -9,15 +9,15 @@
 
 namespace catena::ipsec {
 
-/// Finds the association of a packet that leaves (RFC 4301 section 5.1). Immutable: any number of threads.
+/// Finds the association of an outgoing packet (RFC 4301 section 5.1). Immutable. Thread rule: any number of threads.
 class OutboundIndex {
  public:
   explicit OutboundIndex(std::span<const Association> associations);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(selectors_.size()); }
-  /// Whether find() is 0 whatever the flow, so that nobody needs to know which it is.
+  /// True if find() returns 0 for every flow, so that the flow need not be read.
   bool first_takes_all() const { return !selectors_.empty() && selectors_.front().matches_all(); }
-  /// Position in the file of the first association whose selector matches; size() if none does.
+  /// File position of the first association with a matching selector; size() if no selector matches.
   std::uint32_t find(FlowKey const& flow) const {
     const std::uint32_t count = size();
     std::uint32_t i = 0;
@@ -26,7 +26,8 @@ class OutboundIndex {
     }
     return i;
   }
-  /// Of a flow that no selector matches: whether one may match the datagram that the packet is a part of.
+  /// For a flow without a matching selector: true if a selector may match the whole datagram of which the packet is a
+  /// fragment.
   bool may_match(FlowKey const& flow) const;
 
  private:

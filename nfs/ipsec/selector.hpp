@@ -6,10 +6,10 @@
 
 #include <cstdint>
 
-/// Traffic selectors (RFC 4301 section 4.4.1.1): which inner packets an association carries.
+/// Traffic selectors (RFC 4301 section 4.4.1.1): they select the inner packets of an association.
 namespace catena::ipsec {
 
-/// The parts of a datagram that selectors inspect. Addresses and ports in host order.
+/// Datagram fields inspected by selectors. Addresses and ports in host order.
 struct FlowKey {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
@@ -18,13 +18,13 @@ struct FlowKey {
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
 
-  /// Whether it is part of a datagram that has ports, which cannot be read here.
+  /// True if the datagram has ports, but this part of it does not show them.
   bool hides_ports() const {
     return !has_ports && (protocol == packet::kProtocolTcp || protocol == packet::kProtocolUdp);
   }
 };
 
-/// `frame`: with packet::kIpv4 in `layers`, which are its own.
+/// Precondition: `layers` are the frame's own and have packet::kIpv4.
 inline FlowKey flow_key(const std::uint8_t* frame, packet::Layers const& layers) {
   const std::uint8_t* ip = frame + layers.l3;
   FlowKey flow;
@@ -53,8 +53,9 @@ struct PortRange {
   bool contains(std::uint16_t port) const { return port >= first && port <= last; }
 };
 
-/// The default matches every datagram. With a port range it matches only packets whose ports can be read; with opaque
-/// ports only those whose ports cannot (RFC 4301 section 4.4.1.1): later fragments, and what has none.
+/// The default matches every datagram. A selector with a port range matches only packets with readable ports. One with
+/// opaque ports matches only packets without readable ports (RFC 4301 section 4.4.1.1): later fragments, and protocols
+/// without ports.
 struct Selector {
   Prefix source;
   Prefix destination;
@@ -64,7 +65,7 @@ struct Selector {
   PortRange source_port;
   PortRange destination_port;
 
-  /// Whether it matches every flow, so that nobody needs to know which it is.
+  /// True if it matches every flow, so that the flow need not be read.
   bool matches_all() const {
     return source.mask == 0 && destination.mask == 0 && protocol < 0 && !needs_ports && !opaque_ports;
   }
@@ -74,7 +75,7 @@ struct Selector {
            (!needs_ports || (flow.has_ports && source_port.contains(flow.source_port) &&
                              destination_port.contains(flow.destination_port)));
   }
-  /// Whether the datagram may be part of one that matches(): where it hides its ports they may be any.
+  /// True if the datagram may be part of one that matches(): hidden ports may have any value.
   bool may_match(FlowKey const& flow) const {
     if (!flow.hides_ports() || !needs_ports) {
       return matches(flow);
@@ -82,7 +83,7 @@ struct Selector {
     return source.contains(flow.source) && destination.contains(flow.destination) &&
            (protocol < 0 || protocol == flow.protocol);
   }
-  /// Whether it matches all that hides its ports of the datagrams of protocol `of` that `other` may match.
+  /// True if it matches all packets with hidden ports of those datagrams of protocol `of` that `other` may match.
   bool matches_rest_of(Selector const& other, std::uint8_t of) const {
     return source.contains(other.source) && destination.contains(other.destination) &&
            (protocol < 0 || protocol == of) && !needs_ports;
@@ -91,10 +92,10 @@ struct Selector {
 
 /// Reads the mapping `{source, destination, protocol, source_port, destination_port}`, every key optional.
 /// InvalidArgument with position: not a prefix, host bits set, unknown protocol, not a port range, opaque beside a
-/// range, ports for a protocol that has none, unknown key.
+/// range, ports for a protocol without ports, unknown key.
 Result<Selector> read_selector(nf::Config& config);
 
-/// Dotted quad under `key`, in host order. InvalidArgument with position if it is anything else.
+/// Dotted quad under `key`, in host order. InvalidArgument with position for any other text.
 Result<std::uint32_t> read_address(nf::Config& config, std::string_view key);
 
 }  // namespace catena::ipsec

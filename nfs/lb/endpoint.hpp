@@ -33,8 +33,8 @@ inline std::string to_string(Endpoint const& endpoint) {
                 endpoint.protocol == packet::kProtocolTcp ? "/tcp" : "/udp");
 }
 
-/// From endpoints to numbers: open addressing in at most half full memory, filled once, small enough to stay in the
-/// first-level cache.
+/// Map from endpoints to numbers: open addressing in an at most half full array, filled once, small enough to stay in
+/// the first-level cache.
 class EndpointIndex {
  public:
   static constexpr std::uint16_t kNone = 0xFFFF;
@@ -45,7 +45,7 @@ class EndpointIndex {
   };
 
   EndpointIndex() : EndpointIndex(std::span<const Entry>()) {}
-  /// Of entries with the same endpoint the first one counts.
+  /// The first of several entries with the same endpoint wins.
   explicit EndpointIndex(std::span<const Entry> entries)
       : slots_(std::bit_ceil(2 * entries.size() + 1), Slot{0, kNone}), mask_(slots_.size() - 1) {
     for (Entry const& entry : entries) {
@@ -65,7 +65,7 @@ class EndpointIndex {
     std::uint16_t number;  ///< kNone: free
   };
 
-  /// Where `key` is, or the free slot where it would be.
+  /// Position of `key`, or of the free slot for it.
   std::size_t position_of(std::uint64_t key) const {
     std::size_t at = mix(key) & mask_;
     while (slots_[at].number != kNone && slots_[at].key != key) {

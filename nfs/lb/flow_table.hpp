@@ -10,21 +10,21 @@
 #include <optional>
 #include <vector>
 
-/// The flows that a load balancer remembers, each found in both directions.
+/// Flow table of a load balancer. Each flow can be found in both directions.
 ///
 /// A flow has a record of 32 bytes and two entries in a hash table, one for the packets of each direction. The table
-/// has buckets of eight entries in one cache line; an entry may be in one of two buckets and goes into the emptier one
-/// (Azar, Broder, Karlin, Upfal: "Balanced Allocations", STOC 1994). Nothing ever moves, so a record knows where its
-/// entries are. The table is at most half full; where keys are made to collide all the same, insert() fails, and no
+/// has buckets of eight entries in one cache line. An entry may be in one of two buckets and goes into the emptier one
+/// (Azar, Broder, Karlin, Upfal: "Balanced Allocations", STOC 1994). Entries never move, so a record knows its entries'
+/// positions. The table is at most half full. If keys are nevertheless made to collide, insert() fails, and no
 /// operation takes longer.
 ///
-/// Flows expire after a time without packets, counted in whole seconds from the first packet: they are gone when more
-/// than the time-out has passed, and at most a second later. There is a time-out for each kind of flow, with a list
-/// each in the order of the last packet, so that the flows to expire are at the fronts.
+/// Flows expire after a time without packets, counted in whole seconds from the first packet: they are removed after
+/// more than the time-out has passed, and at most a second later. Each kind of flow has a time-out and a list in the
+/// order of the last packet, so expiring flows are at the list heads.
 ///
-/// Where there is no room for a flow another one goes before its time, the one longest without a packet: of the TCP
-/// flows whose handshake is not complete if there are any, else of those that are closing, else of UDP's, else of the
-/// established. The first kind anybody can make at the rate of the link, so there is a limit for it beside that of all.
+/// If the table is full, a new flow evicts the flow longest without a packet: a TCP flow with an incomplete handshake
+/// if one exists, else a closing one, else a UDP flow, else an established one. Any sender can create flows of the
+/// first kind at line rate, so they have a separate limit besides the limit of all flows.
 ///
 /// All memory is allocated at construction. Thread rule: one thread at a time.
 namespace catena::lb {
@@ -40,9 +40,9 @@ struct Flow {
  private:
   friend class FlowTable;
   std::uint32_t last_tick_ = 0;
-  std::uint32_t older_ = 0;  // neighbours in the list
+  std::uint32_t older_ = 0;  // list neighbours
   std::uint32_t newer_ = 0;
-  std::uint32_t to_backend_entry_ = 0;  // where its entries are in the table
+  std::uint32_t to_backend_entry_ = 0;  // positions of its entries in the table
   std::uint32_t to_client_entry_ = 0;
 };
 static_assert(sizeof(Flow) == 32);
@@ -58,7 +58,7 @@ struct Timeouts {
 
 struct FlowLimits {
   std::uint32_t flows;      ///< 1 to 2^24
-  std::uint32_t half_open;  ///< of these, TCP flows whose handshake is not complete; at least 1
+  std::uint32_t half_open;  ///< of these, TCP flows with an incomplete handshake; at least 1
   bool operator==(FlowLimits const&) const = default;
 };
 
@@ -67,22 +67,22 @@ class FlowTable {
   using Id = std::uint32_t;
   static constexpr Id kNone = std::numeric_limits<Id>::max();
 
-  /// `backends`: their numbers are below it.
+  /// `backends`: exclusive upper bound of backend numbers.
   FlowTable(FlowLimits limits, std::uint32_t backends, Timeouts const& timeouts);
 
-  /// Flows that one packet removes at most: more than it makes, so that expired ones are gone before new ones need
-  /// their room; few enough that no packet waits for the others after a gap.
+  /// Maximum number of flows removed per packet. It exceeds the number of new flows per packet, so expired flows are
+  /// removed before new ones need their space. It is small enough that no packet waits for many removals after a gap.
   static constexpr std::uint32_t kExpirePerCall = 4;
 
-  /// Sets the time, which must not go back, and removes up to `limit` expired flows. Call it for every packet.
+  /// Sets the time, which must not decrease, and removes up to `limit` expired flows. Call it for every packet.
   void advance(std::uint64_t now_ns, std::uint32_t limit = kExpirePerCall);
 
-  /// Asks the caches for what a find() of `hash` will read: first the buckets, and when they are there, the record.
+  /// Prefetch the memory read by a find() of `hash`: first the buckets, and after their arrival the record.
   void prefetch_buckets(std::uint64_t hash) const;
   void prefetch_flow(std::uint64_t hash) const;
 
-  /// The flow with an entry for `hash` for which `matches(Flow const&)` is true, or kNone. One that has expired is
-  /// removed and not found.
+  /// The flow with an entry for `hash` and true `matches(Flow const&)`, or kNone. An expired flow is removed and not
+  /// found.
   template <typename Matches>
   Id find(std::uint64_t hash, Matches matches) {
     for (const std::uint32_t bucket : {first_bucket(hash), second_bucket(hash)}) {
@@ -104,31 +104,31 @@ class FlowTable {
     return kNone;
   }
 
-  /// Makes room for a new flow of this kind: others may go. What find() gave before is invalid then.
+  /// Makes space for a new flow of this kind; may evict others. Invalidates earlier results of find().
   void make_room(bool is_udp);
-  /// Remembers a flow that had a packet now; of `flow` the public members count. `to_client_twin`: the flow that
-  /// find() gives for `to_client_hash`, or kNone. The new flow takes its place in that direction, because a client that
-  /// uses a port again has done with the old flow. kNone if there is no room, or the keys' buckets are full.
+  /// Adds a flow that received a packet now; only the public members of `flow` are used. `to_client_twin`: the result
+  /// of find() for `to_client_hash`, or kNone. The new flow replaces the twin in that direction: a client that reuses a
+  /// port has finished the old flow. Returns kNone if the table or both buckets of a key are full.
   Id insert(Flow const& flow, std::uint64_t to_backend_hash, std::uint64_t to_client_hash, Id to_client_twin);
-  /// The flow had a packet now, and has this state after it.
+  /// Records a packet of the flow now, and its new state.
   void touch(Id id, std::uint8_t tcp_state);
-  /// The flow has this state now, but its time-out goes on, unless it becomes another one.
+  /// Sets the flow's state. Its time-out keeps running unless the flow's kind changes.
   void note(Id id, std::uint8_t tcp_state);
-  /// Forgets the flow; not counted as expired.
+  /// Removes the flow; not counted as expired.
   void erase(Id id);
 
-  /// For a table elsewhere.
+  /// Saves the flows for another table.
   void save(nf::StateWriter& state) const;
-  /// Where a flow of another table belongs in this one.
+  /// Place in this table of a flow from another table.
   struct Place {
     std::uint64_t to_backend_hash;
     std::uint64_t to_client_hash;
-    Id known;           ///< as find() gives it for to_backend_hash
-    Id to_client_twin;  ///< as insert() wants it
+    Id known;           ///< result of find() for to_backend_hash
+    Id to_client_twin;  ///< as for insert()
   };
-  /// Into a table that was never used. `place` gives a flow the numbers that its service and its backend have here, and
-  /// says where it belongs; none: they are not here, and nor is the flow then. False: no table with these limits and
-  /// time-outs wrote this, and this one is not to be used.
+  /// Loads into a table never used before. `place` changes the service and backend numbers of a flow to the ones of
+  /// this table and returns its place; nullopt if service or backend do not exist here, and the flow is discarded.
+  /// Returns false if the data is not from a table with these limits and time-outs; this table must then not be used.
   bool load(nf::StateReader& state, std::function<std::optional<Place>(Flow&)> const& place);
 
   Flow const& operator[](Id id) const { return flows_[id]; }
@@ -148,7 +148,7 @@ class FlowTable {
   };
   static_assert(sizeof(Bucket) == 64);
 
-  /// The flows of one time-out, the one longest without a packet first.
+  /// The flows of one time-out, sorted by last packet, oldest first.
   struct List {
     std::uint32_t timeout;
     Id oldest = kNone;
@@ -162,12 +162,12 @@ class FlowTable {
   std::uint32_t second_bucket(std::uint64_t hash) const {
     return static_cast<std::uint32_t>((hash & 0xFFFFFFFFU) * buckets_.size() >> 32);
   }
-  enum Kind : std::uint8_t { kHalfOpen, kClosing, kUdp, kEstablished, kKinds };  // in the order in which they go
+  enum Kind : std::uint8_t { kHalfOpen, kClosing, kUdp, kEstablished, kKinds };  // in eviction order
   static Kind kind_of(bool is_udp, std::uint8_t tcp_state);
   static Kind kind_of(Flow const& flow) { return kind_of(flow.is_udp, flow.tcp_state); }
   bool has_expired(Flow const& flow) const { return now_tick_ - flow.last_tick_ > lists_[kind_of(flow)].timeout; }
 
-  /// A free entry for `hash`, now taken by `id`; kNone if both buckets are full.
+  /// Assigns a free entry for `hash` to `id` and returns it; kNone if both buckets are full.
   std::uint32_t add_entry(std::uint64_t hash, Id id);
   void remove_entry(std::uint32_t entry, Id id);
   bool owns_to_client_entry(Id id) const {
@@ -186,15 +186,15 @@ class FlowTable {
   std::array<List, kKinds> lists_;
   std::uint32_t max_half_open_;
   std::uint32_t half_open_ = 0;
-  Id first_free_ = kNone;         // records that were used before, linked by newer_
-  std::uint32_t never_used_ = 0;  // records from here on were not
+  Id first_free_ = kNone;         // formerly used records, linked by newer_
+  std::uint32_t never_used_ = 0;  // start of the unused records
   std::uint32_t size_ = 0;
   std::uint64_t created_ = 0;
   std::uint64_t expired_ = 0;
   std::uint64_t evicted_ = 0;
 
   bool started_ = false;
-  std::uint64_t first_ns_ = 0;  // the first time
+  std::uint64_t first_ns_ = 0;  // time of the first packet
   std::uint32_t now_tick_ = 0;  // whole seconds since then
 };
 

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string_view>
 
-/// Hashes that are the same in every process, so that instances side by side and runs one after another choose the
-/// same backends.
+/// Hashes with equal results in every process, so that parallel instances and consecutive runs choose the same
+/// backends.
 namespace catena::lb {
 
-/// A bijection of 64 bits in which every bit of the input reaches every bit of the output (the finalizer of
-/// MurmurHash3 with the constants of Stafford's variant 13).
+/// A 64-bit bijection in which every input bit affects every output bit (the finalizer of MurmurHash3 with the
+/// constants of Stafford's variant 13).
 constexpr std::uint64_t mix(std::uint64_t value) {
   value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9U;
   value = (value ^ value >> 27) * 0x94D049BB133111EBU;

@@ -13,22 +13,22 @@
 #include "service_table.hpp"
 #include "shards.hpp"
 
-/// Layer-4 load balancer. A service is an address, port and protocol that clients use; its backends do the work.
+/// Layer-4 load balancer. A service is an address, port and protocol used by clients; its backends serve the requests.
 ///
 ///   client -> service    The flow's backend, if the flow is known, else that of the service's Maglev table for the
 ///                        hash of the 5-tuple. Destination address and port become the backend's.
 ///   backend -> client    Source address and port become the service's, if the flow is known, or if the backend belongs
 ///                        to one service only.
-///   ICMP errors          About either: the datagram that they quote is translated back, and so are they (RFC 5508).
+///   ICMP errors          About either: the quoted datagram is translated back, and so is the error (RFC 5508).
 ///   anything else        Passes unchanged.
 ///
 /// One packet: 198.51.100.7:40000 -> 203.0.113.10:80, backend web2 at 10.0.0.2:8080. It leaves as 198.51.100.7:40000 ->
-/// 10.0.0.2:8080, and the answer 10.0.0.2:8080 -> 198.51.100.7:40000 leaves with the source 203.0.113.10:80.
+/// 10.0.0.2:8080, and the response 10.0.0.2:8080 -> 198.51.100.7:40000 leaves with the source 203.0.113.10:80.
 ///
-/// A flow keeps its backend while that is up or drains. It ends with its time-out, which depends on how far its TCP
-/// connection is, when its backend is down, and with a SYN after a FIN of the client or a RST: a client that uses a
-/// port again. All state is in prepare(): the rewriting needs nothing but the packet and its Aux. ICMP errors, which
-/// are rare and carry a header that is no field, prepare() rewrites itself.
+/// A flow keeps its backend while the backend is up or draining. The flow ends by its time-out, which depends on the
+/// state of its TCP connection, when its backend is down, or with a SYN after a client's FIN or an RST: the client
+/// reuses the port. prepare() owns all state; rewriting uses only the packet and its Aux. prepare() itself rewrites
+/// ICMP errors, which are rare and contain a header that is not a field.
 namespace catena::lb {
 
 class Lb final : public nf::Nf, public nf::Portable {
@@ -36,25 +36,24 @@ class Lb final : public nf::Nf, public nf::Portable {
   /// Errors: as read_settings().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
-  /// Puts `services` in force for the packets of later batches; flows stay with backends that are not down. To be
-  /// called while no batch is between prepare() and complete(). Where packets are divided among several: on each of
-  /// these, with the same services, while no packet is between divider and complete(), so that all of them have the
-  /// same in force for the same packets. Errors, which change nothing: as ServiceTable::update().
+  /// Activates `services` for the packets of later batches; flows stay with backends that are not down. Call it while
+  /// no batch is between prepare() and complete(). With several shards, call it on each of them with the same services
+  /// while no packet is between divider and complete(), so that all shards apply the same services to the same packets.
+  /// Errors, which change nothing: as ServiceTable::update().
   Status update(std::span<const Service> services);
 
-  /// By the client's end; see shards.hpp.
+  /// Divides by the client's endpoint; see shards.hpp.
   std::unique_ptr<nf::Divider> divider() const override;
-  /// With a copy of the services as they are now, but for the Maglev tables, which both use.
+  /// The replica has a copy of the current services, but shares the Maglev tables.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
 
-  /// FailedPrecondition where tables, limits or time-outs are others; as update().
+  /// FailedPrecondition if tables, limits or time-outs differ; else as update().
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Flows stay with backends that are not down.
   void adopt(nf::Nf& before) override;
 
   void save(nf::StateWriter& state) const override;
-  /// Flows of services and backends that are not listed here end. FailedPrecondition: as prepare_to_adopt(), or of
-  /// several shards.
+  /// Flows of unlisted services and backends end. FailedPrecondition: as prepare_to_adopt(), or with several shards.
   Status load(nf::StateReader& state) override;
 
   nf::Hints hints() const override;
@@ -64,23 +63,22 @@ class Lb final : public nf::Nf, public nf::Portable {
   Result<nf::KernelSide> kernel_side() const override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
-  /// Of all shards, by the first. To be asked when none of these is called any more.
+  /// Covers all shards; only the first shard reports. Call it when no shard is used any more.
   std::vector<std::string> end_report() const override;
   std::vector<nf::Statistic> statistics() const override;
 
  private:
   enum class Side : std::uint8_t { kNeither, kClient, kBackend, kFragmentToService, kIcmpError };
-  /// What the headers alone say about a packet.
+  /// Classification of a packet by its headers alone.
   struct Sighting {
     Endpoint source;
     Endpoint destination;
     std::uint64_t hash;     // of the 5-tuple; for kClient and kBackend
-    Side side;              // where it comes from
+    Side side;              // sender of the packet
     std::uint16_t service;  // for kClient
   };
 
-  /// `settings`: those of the chain, whose limits are those of all shards. `services`:
-  /// this shard's own.
+  /// `settings`: of the chain; its limits cover all shards. `services`: this shard's own.
   Lb(Settings settings, std::shared_ptr<ServiceTable> services, std::shared_ptr<Shards> shards, nf::Shard shard);
 
   /// Sets the time at the first packet or tick.
@@ -89,10 +87,10 @@ class Lb final : public nf::Nf, public nf::Portable {
   void decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   void decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   void decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
-  /// Backend of a flow that is not known, now remembered if there is room; ServiceTable::kNone if none is up.
+  /// Backend for an unknown flow, which is added if space permits; ServiceTable::kNone if no backend is up.
   std::uint16_t start_flow(Sighting const& seen, std::uint8_t tcp_flags);
   void translate_error(packet::Packet const& packet, nf::Outcome& outcome);
-  /// The known flow of a client and a service, or of a backend and a client; kNone if there is none.
+  /// The known flow of a client and a service, or of a backend and a client, or kNone.
   FlowTable::Id flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service);
   FlowTable::Id flow_to_client(Endpoint const& backend, Endpoint const& client);
 
@@ -104,7 +102,7 @@ class Lb final : public nf::Nf, public nf::Portable {
   std::shared_ptr<Shards> shards_;
   std::shared_ptr<ServiceTable> table_;
   ServiceTable& services_;      // *table_
-  bool shares_maglev_ = false;  // with the first shard, which counts their memory
+  bool shares_maglev_ = false;  // with the first shard, which reports their memory
   FlowTable flows_;
   bool has_started_ = false;
   nf::PacketClock clock_;

@@ -3,7 +3,7 @@
 
 #include <catena/core/types.hpp>
 
-/// What the load balancer's host code and its kernel share.
+/// Shared by the load balancer's host code and its kernel.
 namespace catena::lb {
 
 enum Action : u8 {
@@ -12,13 +12,13 @@ enum Action : u8 {
   kToClient = 2,   ///< source address and port are replaced
 };
 
-/// What prepare() decided about a packet.
+/// Decision of prepare() about a packet.
 struct Aux {
   u32 address;  ///< the new address and port, host order
   u16 port;
   u16 backend;  ///< number of the flow's backend, for the record line
   u8 action;    ///< Action
-  u8 is_udp;    ///< 1: a checksum of 0 means "none" (RFC 768)
+  u8 is_udp;    ///< 1: checksum 0 means no checksum (RFC 768)
   u16 unused;
 };
 static_assert(sizeof(Aux) == 12);

@@ -15,7 +15,7 @@
 
 #include "lb.hpp"
 
-/// What the tests of the load balancer share.
+/// Shared by the tests of the load balancer.
 namespace catena::lb::testing {
 
 using nf::testing::destination_of;
@@ -34,7 +34,7 @@ constexpr std::uint32_t kClientAddress = 0xC6336407;   // 198.51.100.7
 constexpr std::uint64_t kSecondNs = 1000000000;
 constexpr std::uint8_t kFinAck = kFin | kAck;
 
-/// Three web servers behind 203.0.113.10:80/tcp, two name servers behind 203.0.113.10:53/udp.
+/// Three web servers at 203.0.113.10:80/tcp, two name servers at 203.0.113.10:53/udp.
 constexpr std::string_view kYaml = R"(services:
   - address: 203.0.113.10
     port: 80
@@ -57,8 +57,8 @@ inline std::unique_ptr<nf::Nf> make_lb(std::string_view yaml = kYaml) {
   return made.ok() ? std::move(*made) : nullptr;
 }
 
-/// Decides the frames on the CPU and on every device here, expects the same of all, and returns it with its records in
-/// packet order.
+/// Processes the frames on the CPU and on every available device, expects equal results, and returns them with records
+/// in packet order.
 inline RunResult run(std::vector<Frame> const& frames, std::string_view yaml = kYaml, RunOptions const& options = {}) {
   const auto sort = [](std::vector<std::string>& lines) {
     const auto number = [](std::string const& line) { return std::stoull(line.substr(line.find(':') + 1)); };
@@ -97,7 +97,7 @@ inline std::uint64_t value_of(std::vector<nf::Statistic> const& statistics, std:
   return found == statistics.end() ? 0 : found->value;
 }
 
-/// A request of client `number` to the web service, and the answer of the backend at `backend`.
+/// A request of client `number` to the web service, and the response of the backend at `backend`.
 inline std::uint16_t client_port(std::uint32_t number) { return static_cast<std::uint16_t>(1024 + number % 60000); }
 inline std::uint32_t client_address(std::uint32_t number) { return kClientAddress + number / 60000; }
 inline Frame request(std::uint32_t number, std::uint8_t flags = kAck) {
@@ -107,7 +107,7 @@ inline Frame answer(std::uint32_t number, std::uint32_t backend, std::uint8_t fl
   return make_segment(backend, client_address(number), 8080, client_port(number), flags, "HTTP/1.1 200");
 }
 
-/// An instance that gets its packets one after another, for tests that change something between them.
+/// An instance that receives packets one by one, for tests that change something between them.
 class LiveLb {
  public:
   explicit LiveLb(std::string_view yaml = kYaml) : LiveLb(make_lb(yaml)) {}
@@ -118,7 +118,7 @@ class LiveLb {
     const packet::Packet packet = store.all()[0];
     return {Frame(packet.frame(), packet.frame() + packet.length()), packet.verdict(), packet.port()};
   }
-  /// Address of the backend that gets the frame.
+  /// Address of the frame's backend.
   std::uint32_t backend_for(Frame const& frame) {
     const PacketResult result = send(frame);
     EXPECT_EQ(result.verdict, packet::Verdict::kPass);

@@ -9,14 +9,14 @@
 
 namespace catena::monitor {
 
-/// Encodes records and hands them to an Output in larger pieces. Not thread safe.
+/// Encodes records and writes them to an Output in larger pieces. Not thread safe.
 class Exporter {
  public:
   explicit Exporter(std::unique_ptr<Output> output) : output_(std::move(output)) {}
   virtual ~Exporter() = default;
 
   virtual void add(FlowRecord const& record, std::uint64_t clock_ns) = 0;
-  /// Hands out what waits for more records.
+  /// Writes buffered records.
   virtual void flush(std::uint64_t clock_ns) = 0;
 
   /// After the last record. As Output::finish().
@@ -33,20 +33,20 @@ class Exporter {
   std::unique_ptr<Output> output_;
 };
 
-/// One JSON object a line:
+/// One JSON object per line:
 /// {"src":"192.0.2.1","dst":"192.0.2.2","sport":4000,"dport":80,"protocol":6,"tos":0,"packets":3,"bytes":180,
 ///  "first_ns":1,"last_ns":9,"tcp_flags":19,"end_reason":"idle"}
 std::unique_ptr<Exporter> json_exporter(std::unique_ptr<Output> output);
 
 struct IpfixOptions {
   std::uint32_t observation_domain = 1;
-  /// Messages from one sending of the templates to the next; 0: only the first message has them (files).
+  /// Messages between two transmissions of the templates; 0: only the first message has them (files).
   std::uint32_t template_refresh = 0;
 };
-/// IPFIX messages of at most kMaxMessageBytes (RFC 7011); in a file one after another (RFC 5655).
+/// IPFIX messages of at most kMaxMessageBytes (RFC 7011); consecutive in a file (RFC 5655).
 std::unique_ptr<Exporter> ipfix_exporter(std::unique_ptr<Output> output, IpfixOptions options);
 
-/// Longest message: with UDP, IPv4 and a tunnel's headers it fits an Ethernet frame (RFC 7011, section 10.3.3).
+/// Longest message: with UDP, IPv4 and tunnel headers it fits an Ethernet frame (RFC 7011, section 10.3.3).
 inline constexpr std::size_t kMaxMessageBytes = 1400;
 
 }  // namespace catena::monitor

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
-/// What a flow is, what is counted of it, and why its record was exported.
+/// Flow keys, per-packet observations, and exported records with their end reason.
 namespace catena::monitor {
 
-/// The properties that packets of one flow have in common (RFC 7011, section 2), as two words that compare and hash
-/// fast. Addresses and ports in host order. Packets without ports have 0 for both; ICMP has type * 256 + code as its
+/// The common properties of packets of one flow (RFC 7011, section 2), as two words for fast comparison and hashing.
+/// Addresses and ports in host order. Packets without ports have 0 for both; ICMP has type * 256 + code as its
 /// destination port, the value of icmpTypeCodeIPv4.
 struct FlowKey {
   std::uint64_t addresses = 0;  ///< source, destination
@@ -28,7 +28,7 @@ struct FlowKey {
   bool operator==(FlowKey const&) const = default;
 };
 
-/// A hash of keys under random numbers, because senders choose the keys. Two of these have nothing in common.
+/// A hash of keys with random seeds, because senders choose the keys. Two FlowHash objects are independent.
 class FlowHash {
  public:
   FlowHash();
@@ -37,7 +37,7 @@ class FlowHash {
   }
 
  private:
-  /// Both halves of the product of two words, which depend on all bits of both.
+  /// Combines both halves of the product of two words, which depends on all bits of both.
   static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
     __extension__ using Wide = unsigned __int128;
     const Wide product = Wide{a} * b;
@@ -49,22 +49,22 @@ class FlowHash {
 /// "192.0.2.1" of an address in host order.
 std::string dotted(std::uint32_t address);
 
-/// What the monitor takes from one packet.
+/// The monitor's input from one packet.
 struct Observation {
   FlowKey key;
-  std::uint64_t arrival_ns;  ///< as stamped; may go back from one packet to the next
+  std::uint64_t arrival_ns;  ///< as stamped; may decrease from one packet to the next
   std::uint16_t length;      ///< IPv4 total length, bytes
-  std::uint16_t tcp_flags;   ///< the 12 bits after the data offset; 0 where there is no TCP header
+  std::uint16_t tcp_flags;   ///< the 12 bits after the data offset; 0 without a TCP header
   std::uint8_t tos;
 };
 
-/// The flow that a packet belongs to. Precondition: packet.is(packet::kIpv4).
+/// The packet's flow. Precondition: packet.is(packet::kIpv4).
 FlowKey key_of(packet::Packet const& packet);
 /// Precondition: packet.is(packet::kIpv4).
 Observation observe(packet::Packet const& packet);
 
-/// flowEndReason, IANA's registry of IPFIX information elements, 136. 3 (end of flow detected) is never given: TCP
-/// flows with FIN or RST end by time, as all others.
+/// flowEndReason, IANA's registry of IPFIX information elements, 136. 3 (end of flow detected) is never used: TCP flows
+/// with FIN or RST end by time, as all others.
 enum class EndReason : std::uint8_t {
   kIdle = 1,
   kActive = 2,
@@ -72,7 +72,7 @@ enum class EndReason : std::uint8_t {
   kLackOfResources = 5,  ///< evicted from a full table
 };
 
-/// One exported record: the packets of a flow from its start, or from its last active time-out.
+/// One exported record: the packets of a flow since its start, or since its last active time-out.
 struct FlowRecord {
   FlowKey key;
   std::uint64_t packets;
@@ -85,12 +85,12 @@ struct FlowRecord {
   bool operator==(FlowRecord const&) const = default;
 };
 
-/// Takes records as they are exported. `clock_ns`: the monitor's clock, which never goes back.
+/// Receives exported records. `clock_ns`: the monitor's clock, which never decreases.
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
   virtual void add(FlowRecord const& record, std::uint64_t clock_ns) = 0;
-  /// The clock has gone on by a second or more since the last call.
+  /// The clock has advanced by a second or more since the last call.
   virtual void second_passed(std::uint64_t clock_ns) = 0;
 };
 

@@ -14,7 +14,7 @@
 
 namespace catena::monitor {
 
-/// Packets of one flow in a batch, added up.
+/// Sums over the packets of one flow in a batch.
 struct FlowSum {
   FlowKey key;
   std::uint64_t packets;
@@ -28,7 +28,7 @@ struct FlowSum {
   bool operator==(FlowSum const&) const = default;
 };
 
-/// The sum of a packet alone.
+/// The sum of a single packet.
 inline FlowSum sum_of(Observation const& packet, std::uint32_t position = 0) {
   return {.key = packet.key,
           .packets = 1,
@@ -41,23 +41,23 @@ inline FlowSum sum_of(Observation const& packet, std::uint32_t position = 0) {
           .tos = packet.tos};
 }
 
-/// A batch whose flows are added up. A flow may have several sums; the packets of a later one all come after those of
-/// an earlier one.
+/// A batch with its flows summed. A flow may have several sums; all packets of a later sum follow all packets of an
+/// earlier one.
 struct SummedBatch {
   std::vector<std::uint64_t> stamps_ns;      ///< by packet
   std::vector<std::uint32_t> sum_of_packet;  ///< by packet: position in `sums`
   std::vector<FlowSum> sums;                 ///< in the order of their first packets
 };
 
-/// Makes a SummedBatch of what the kernel said. Keeps its memory from one batch to the next. Not thread safe.
+/// Makes a SummedBatch from the kernel's results. Reuses its memory for each batch. Not thread safe.
 ///
-/// The kernel adds up groups of packets that follow one another in a launch, and where a batch begins in a launch is no
-/// concern of it. Of a flow that a group has on both sides of a batch's border, what is in the batch is added up here.
+/// The kernel sums groups of consecutive packets of a launch, regardless of batch boundaries. If a group's flow crosses
+/// a boundary of the batch, its packets in the batch are summed here.
 class FlowSums {
  public:
-  /// Of the headers of the batch it reads those of the first packet of each sum: its key, and where the flow crosses a
-  /// border of the batch its length and TCP flags too. `results`: one for each packet; no value makes it read or write
-  /// out of bounds. The reference is good until the next call.
+  /// Reads from the batch only the headers of the first packet of each sum: its key, and its length and TCP flags if
+  /// the flow crosses a boundary of the batch. `results`: one per packet; no value causes an out-of-bounds access. The
+  /// reference is valid until the next call.
   SummedBatch const& add_up(packet::Batch const& batch, std::span<const FlowResult> results);
 
  private:
@@ -66,7 +66,8 @@ class FlowSums {
   void add_packet(FlowResult const& result, std::uint32_t i, std::uint32_t number);
 
   SummedBatch summed_;
-  std::array<std::uint32_t, kGroupPackets> before_{};  // sum of the flow whose first packet is so far before the batch
+  std::array<std::uint32_t, kGroupPackets> before_{};  // sum of the flow, by distance of its first packet before the
+                                                       // batch
 };
 
 }  // namespace catena::monitor

@@ -25,7 +25,7 @@ struct alignas(64) Flow {
 };
 static_assert(sizeof(Flow) == 64);
 
-/// Gives memory of mmap() back.
+/// Unmaps memory of mmap().
 struct Unmap {
   std::size_t bytes = 0;
   void operator()(void* memory) const;
@@ -33,13 +33,13 @@ struct Unmap {
 
 /// A fixed number of flows, found by key and kept in order of use.
 ///
-/// Theory of operation. Flows lie in one array and never move. `heads_` holds, per hash value, the first flow of a
-/// chain; there are twice as many heads as flows, so a chain seldom has a second one. Order of use is a ring of
-/// `order_` nodes, 16 bytes each, apart from the flows: moving a flow to the end touches three of these instead of
+/// Theory of operation. Flows are in one array and never move. `heads_` holds, per hash value, the first flow of a
+/// chain. There are twice as many heads as flows, so a chain seldom has a second flow. Order of use is a ring of
+/// `order_` nodes, 16 bytes each, separate from the flows: moving a flow to the end touches three nodes instead of
 /// three cache lines of counters. The last node is the anchor: after it comes the oldest, before it the newest flow.
-/// Memory is reserved once and taken by the kernel page by page, when entries are first used.
+/// Memory is reserved once, and the OS kernel allocates pages on first use.
 ///
-/// Nothing that this class gives out depends on the hash. Not thread safe.
+/// No output of this class depends on the hash. Not thread safe.
 class FlowTable {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
@@ -49,8 +49,8 @@ class FlowTable {
   static Result<FlowTable> create(std::uint32_t capacity);
 
   std::uint64_t hash(FlowKey const& key) const { return hash_(key); }
-  /// The three steps that bring what find() and touch() need into the caches, for several keys side by side: each
-  /// one loads what the one before it has asked for.
+  /// The three steps to prefetch the memory of find() and touch(), for several keys in parallel: each step loads the
+  /// memory requested by the previous one.
   void prefetch_head(std::uint64_t hash) const { __builtin_prefetch(&heads_[hash & mask_]); }
   void prefetch_flow(std::uint64_t hash) const;
   void prefetch_order(FlowKey const& key, std::uint64_t hash) const;
@@ -75,7 +75,7 @@ class FlowTable {
   }
   void erase(std::uint32_t flow);
 
-  /// The flow whose last insert() or touch() is the longest ago; kNone in an empty table.
+  /// The least recently used flow (insert() or touch()); kNone in an empty table.
   std::uint32_t oldest() const { return size_ == 0 ? kNone : order_[anchor()].newer; }
   std::uint64_t used_ns(std::uint32_t flow) const { return order_[flow].used_ns; }
   Flow& operator[](std::uint32_t flow) { return flows_[flow]; }
@@ -84,7 +84,7 @@ class FlowTable {
   std::uint32_t capacity() const { return capacity_; }
   std::uint32_t size() const { return size_; }
   bool full() const { return size_ == capacity_; }
-  /// Reserved bytes, whether they were ever used or not.
+  /// Reserved bytes, used or not.
   std::size_t memory_bytes() const;
 
  private:
@@ -115,13 +115,13 @@ class FlowTable {
 
   Array<Flow> flows_;           // [capacity_]
   Array<Order> order_;          // [capacity_ + 1]
-  Array<std::uint32_t> heads_;  // [mask_ + 1] position + 1, so that fresh memory reads as "none"
+  Array<std::uint32_t> heads_;  // [mask_ + 1] position + 1, so that fresh memory reads as kNone
   std::uint64_t mask_ = 0;
   FlowHash hash_;
   std::uint32_t capacity_ = 0;
   std::uint32_t size_ = 0;
-  std::uint32_t free_ = kNone;    // entries that were used and erased, a list through Flow::next
-  std::uint32_t never_used_ = 0;  // the first entry that was never used
+  std::uint32_t free_ = kNone;    // used and erased entries, linked by Flow::next
+  std::uint32_t never_used_ = 0;  // the first unused entry
 };
 
 }  // namespace catena::monitor

@@ -18,20 +18,19 @@
 
 namespace catena::monitor {
 
-/// A record that waits for export, with the clock of its monitor when it ended.
+/// A record awaiting export, with its monitor's clock at its end.
 struct EndedFlow {
   FlowRecord record;
   std::uint64_t clock_ns;
 };
 
-/// What the monitors that divide the packets of a chain among them share: the exporters, the time, and at the end the
-/// top talkers. There is one of each exporter, so that an observation domain has one sequence of records, and an output
-/// is opened once and ended by the monitor that finishes last. Of one monitor alone this is all the same, but for the
-/// lock.
+/// State shared by the monitors of a chain: the exporters, the time, and finally the top talkers. Each exporter exists
+/// once, so that an observation domain has one sequence of records. An output is opened once and closed by the last
+/// monitor to finish. A single monitor works likewise, but without the lock.
 ///
-/// Functions that export return how many records were found lost during the call, so that each is counted once, by the
-/// monitor that called. Thread rule: any thread, but add_talkers() before packets come, and top() when no monitor is
-/// called any more.
+/// Export functions return the number of records found lost during the call, so that each is counted once, by the
+/// calling monitor. Thread rule: any thread, except add_talkers() before the first packet, and top() after the last
+/// call by any monitor.
 class Group {
  public:
   Group(std::vector<NamedExporter> exporters, std::uint32_t monitors);
@@ -40,23 +39,23 @@ class Group {
   std::vector<std::string> const& names() const { return names_; }
   bool exports() const { return !exporters_.empty(); }
 
-  /// The number of the monitor that has a flow, the same for every divider.
+  /// The number of the monitor that owns a flow, equal for all dividers.
   std::uint32_t monitor_of(FlowKey const& flow) const {
     return static_cast<std::uint32_t>((hash_(flow) >> 32) * clocks_.size() >> 32);
   }
 
   std::uint64_t add(std::span<const EndedFlow> flows);
-  /// A monitor's clock has gone on: what waits in the exporters goes out when a second has passed for all of them.
+  /// Reports a monitor's clock: flushes the exporters when a second of the group's latest clock has passed.
   std::uint64_t flush_each_second(std::uint64_t clock_ns);
 
   struct Finish {
     std::uint64_t lost;
-    Status status;  ///< of the last monitor: DataLoss, naming each file that could not be written; else ok
+    Status status;  ///< of the last monitor: DataLoss, naming each file that could not be written; else OK
   };
-  /// After a monitor's last record; once for each monitor.
+  /// Call it after a monitor's last record, once per monitor.
   Finish finish(std::uint64_t clock_ns);
 
-  /// The time that monitor `index` has come to, and the latest of all.
+  /// The current time of monitor `index`, and the latest of all monitors.
   void set_clock(std::uint32_t index, std::uint64_t clock_ns) {
     clocks_[index].ns.store(clock_ns, std::memory_order_relaxed);
   }
@@ -66,13 +65,13 @@ class Group {
   std::vector<Talker> top(std::size_t count) const { return top_of(talkers_, count); }
 
  private:
-  /// One each in a cache line: every monitor writes its own after each batch.
+  /// One per cache line: every monitor writes its own after each batch.
   struct alignas(64) Clock {
     std::atomic<std::uint64_t> ns{0};
   };
 
   std::unique_lock<std::mutex> lock();
-  /// Records that were found lost since this was called last.
+  /// Records found lost since the last call.
   std::uint64_t take_losses();
 
   const bool is_shared_;
@@ -81,17 +80,17 @@ class Group {
   std::vector<Clock> clocks_;  // by monitor
   std::vector<std::shared_ptr<const TopTalkers>> talkers_;
 
-  std::mutex mutex_;  // for what follows, if is_shared_
+  std::mutex mutex_;  // guards the members below, if is_shared_
   std::vector<std::unique_ptr<Exporter>> exporters_;
   std::uint32_t unfinished_;     // monitors
-  std::uint64_t clock_ns_ = 0;   // the latest that any of them exported with
-  std::uint64_t second_ns_ = 0;  // clock_ns_ when the exporters were flushed because a second had passed
+  std::uint64_t clock_ns_ = 0;   // the latest clock of any export
+  std::uint64_t second_ns_ = 0;  // clock_ns_ at the last per-second flush
   std::uint64_t lost_ = 0;
 };
 
-/// Divides packets by the monitor's own flows. The hash that a chain divides flows by would not do: it takes the
-/// fragments of a datagram by their addresses, where a first fragment is one of the packets with its ports here, and
-/// ICMP by identifiers and quotes, where one flow has all of a type.
+/// Divides packets by the monitor's own flows. The chain's flow hash is unsuitable. It divides the fragments of a
+/// datagram by their addresses, while the monitor counts a first fragment by its ports. It divides ICMP by identifiers
+/// and quotes, while the monitor has one flow per type.
 class FlowDivider final : public nf::Divider {
  public:
   explicit FlowDivider(std::shared_ptr<const Group> group) : group_(std::move(group)) {}

@@ -12,12 +12,12 @@
 
 #include "output.hpp"
 
-/// What tests of exporters share: an output in memory, and a collector that reads IPFIX.
+/// Shared by the tests of exporters: an output in memory, and an IPFIX collector.
 namespace catena::monitor::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Keeps what was written, each write() apart.
+/// Stores the bytes of each write() separately.
 class MemoryOutput final : public Output {
  public:
   struct Written {
@@ -48,7 +48,7 @@ struct Message {
   std::vector<std::map<std::uint16_t, std::uint64_t>> records;
 };
 
-/// A collector as RFC 7011 describes it, with the templates it has learnt.
+/// A collector as in RFC 7011, with its learnt templates.
 class Collector {
  public:
   Message decode(Bytes const& bytes) {

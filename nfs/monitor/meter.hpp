@@ -15,51 +15,52 @@
 namespace catena::monitor {
 
 struct Timeouts {
-  std::uint64_t idle_ns;    ///< a flow without a packet for this long has ended
-  std::uint64_t active_ns;  ///< a flow that goes on for this long is exported and counted anew; 0: never
+  std::uint64_t idle_ns;    ///< a flow ends after this long without a packet
+  std::uint64_t active_ns;  ///< a flow lasting this long is exported and restarts its counters; 0: never
 };
 
 struct MeterCounts {
-  std::uint64_t flows = 0;     ///< flows that began; one that goes on after an active time-out began once
-  std::uint64_t peak = 0;      ///< most flows in the table at a time
+  std::uint64_t flows = 0;     ///< flows started; an active time-out does not start another one
+  std::uint64_t peak = 0;      ///< maximum number of flows in the table
   std::uint64_t exported = 0;  ///< records given to the sink
-  std::uint64_t evicted = 0;   ///< of these, for lack of room in the table
+  std::uint64_t evicted = 0;   ///< of these, due to a full table
 };
 
-/// The metering process (RFC 7011, section 2): counts packets into flows and decides when a flow's record goes to the
-/// sink. Not thread safe.
+/// The metering process (RFC 7011, section 2): counts packets into flows and decides when to export a flow's record to
+/// the sink. Not thread safe.
 ///
-/// Its clock is a PacketClock. Everything happens at packets, in their order, and at ticks: without ticks records
-/// depend on the sequence of packets alone.
+/// Its clock is a PacketClock. All work happens at packets, in order, and at ticks: without ticks, records depend only
+/// on the sequence of packets.
 ///
-/// A batch whose flows are added up gives the records that its packets give one by one. The clock goes on, and what is
-/// idle ends, at each packet; but a sum is looked up and counted at its first packet, and its flow becomes the newest
-/// again at its last. That is right as long as the flow stays in the table from the one to the other:
+/// A summed batch gives the same records as its packets one by one. At each packet the clock advances and idle flows
+/// end. But a sum is looked up and counted at its first packet, and its flow becomes the newest again at its last
+/// packet. This is correct while the flow stays in the table in between:
 ///
-///   idle time-out    the clock goes on by less than it from the packet before the batch to the last one
-///   eviction         the table has room for all sums, so the oldest flow is none of theirs
+///   idle time-out    the clock advances by less than it from the packet before the batch to the last one
+///   eviction         the table has space for all sums, so the oldest flow is not one of theirs
 ///   active time-out  it is not due by the end of the batch
 ///
-/// Without one of the first two the batch is counted packet by packet, without the last one the packets of the sum.
+/// If one of the first two conditions fails, the batch is counted packet by packet; if the last one fails, the packets
+/// of the sum are.
 class Meter {
  public:
   /// `sink` must outlive the meter.
   Meter(FlowTable table, Timeouts timeouts, RecordSink& sink)
       : table_(std::move(table)), timeouts_(timeouts), sink_(&sink) {}
 
-  /// From here on records go to that one, which must outlive the meter.
+  /// Redirects further records to `sink`, which must outlive the meter.
   void export_to(RecordSink& sink) { sink_ = &sink; }
-  /// Counts packets, in their order.
+  /// Counts packets, in order.
   void observe(std::span<const Observation> packets);
-  /// Gives the packet at a position of a batch, where that has to be counted by itself.
+  /// Reads the packet at a position of a batch if it must be counted individually.
   using ReadPacket = std::function<Observation(std::uint32_t)>;
-  /// The same for a batch whose flows are added up.
+  /// The same for a summed batch.
   void observe(SummedBatch const& batch, ReadPacket const& read);
-  /// The time of a live link on which packets may be rare: exports up to kExpiriesPerTick flows that are idle by then.
+  /// Advances the time on a live link with rare packets; exports up to kExpiriesPerTick idle flows.
   void tick(std::uint64_t now_ns);
   static constexpr std::uint32_t kExpiriesPerTick = 8192;
-  /// Exports all flows that are left, least recently used first. `latest_ns`: the time at the end, if it is later than
-  /// the meter's clock.
+  /// Exports all remaining flows, least recently used first. `latest_ns`: the end time, if later than the meter's
+  /// clock.
   void finish(std::uint64_t latest_ns = 0);
 
   MeterCounts const& counts() const { return counts_; }
@@ -67,21 +68,21 @@ class Meter {
   std::uint64_t clock_ns() const { return clock_.now_ns(); }
 
  private:
-  /// Fetches what the flows of packets or sums need, so that they wait for memory side by side; `hashes` gets theirs.
+  /// Prefetches the flows of packets or sums in parallel and stores their hashes in `hashes`.
   template <typename Counted>
   void fetch(std::span<const Counted> of, std::uint64_t* hashes) const;
   void observe_one_by_one(std::uint32_t packets, ReadPacket const& read);
   /// `end_ns`: clock_after() the batch.
   bool can_add_up(SummedBatch const& batch, std::uint64_t end_ns) const;
-  /// What the clock will be after packets with these stamps.
+  /// The clock after packets with these stamps.
   std::uint64_t clock_after(std::span<const std::uint64_t> stamps_ns) const;
 
   void begin_packet(std::uint64_t stamp_ns);
   void advance_clock(std::uint64_t stamp_ns);
   void expire(std::uint32_t at_most);
-  /// The flow's entry, now the newest; begun now where there is none, or where its time is over.
+  /// The flow's entry, now the newest; started if it is missing, restarted if its time is over.
   std::uint32_t enter(FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
-  /// Here for the compiler: it makes no sum of a packet alone.
+  /// Inline, so that the compiler does not build the sum of a single packet.
   void count(FlowSum const& sum, std::uint32_t flow) {
     Flow& counters = table_[flow];
     counters.packets += sum.packets;
@@ -102,9 +103,9 @@ class Meter {
   RecordSink* sink_;
   MeterCounts counts_;
   nf::PacketClock clock_;
-  std::uint64_t second_ns_ = 0;  // when the sink was last told that a second has passed
+  std::uint64_t second_ns_ = 0;  // time of the sink's last second_passed()
 
-  // by number of the sum, of the batch at hand
+  // by sum number, for the current batch
   std::vector<std::uint64_t> sum_hashes_;
   std::vector<std::uint32_t> sum_flows_;  // kNone: its packets are counted one by one
 };

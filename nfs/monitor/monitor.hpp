@@ -17,39 +17,39 @@ namespace catena::monitor {
 /// Flow monitor: counts packets into unidirectional flows (RFC 7011) and exports a record of each. It never drops or
 /// changes a packet.
 ///
-/// Theory of operation. complete() sees the packets in their order and gives what it needs of each to the Meter, which
-/// keeps the flows and decides when one has ended. Its record then goes to every exporter and into the top talkers, so
-/// that these count each packet once, when its flow ends, not on the way of every packet.
+/// Theory of operation. complete() processes packets in order and passes their header data to the Meter, which keeps
+/// the flows and ends them. An ended flow's record goes to every exporter and into the top talkers, so these count each
+/// packet once, at the end of its flow, and do no work per packet.
 ///
-/// Of several monitors that divide the packets among them each has whole flows. A time-out is noticed by packets of the
-/// same flow or the end of the run, and both know the time as one monitor would, so records are the same.
+/// With several shards, each monitor has whole flows. A time-out is detected by packets of the same flow or at the end
+/// of the run. Both use the same time as a single monitor would, so records are the same.
 class Monitor final : public nf::Nf, private RecordSink {
  public:
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
   std::unique_ptr<nf::Divider> divider() const override { return std::make_unique<FlowDivider>(group_); }
-  /// With the same exporters. ResourceExhausted if there is no memory for its table.
+  /// The replica has the same exporters. ResourceExhausted if the memory for its table is not available.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
-  /// FailedPrecondition with another configuration: what is exported goes on as it began.
+  /// FailedPrecondition if the configuration differs: exports continue unchanged.
   Status prepare_to_adopt(nf::Nf const& before) override;
   void adopt(nf::Nf& before) override;
   void tick(std::uint64_t now_ns) override;
-  /// Exports what is left. Where several divide the packets: after the last packet of all of them. DataLoss, of the
+  /// Exports the remaining flows. With several shards: call it after the last packet of all of them. DataLoss, from the
   /// last one, naming each file that could not be written.
   Status finish() override;
   std::vector<std::string> start_report() const override;
-  /// The top talkers of all shards, by the first. To be asked when all of them have finished.
+  /// The top talkers of all shards; only the first shard reports. Call it after all shards have finished.
   std::vector<std::string> end_report() const override;
   std::vector<nf::Statistic> statistics() const override;
 
  private:
   struct Settings {
     std::uint64_t max_flows;      ///< of all shards together
-    std::string max_flows_place;  ///< in the configuration, for errors
+    std::string max_flows_place;  ///< position in the configuration, for errors
     Timeouts timeouts;
     std::size_t top;
     std::string text;  ///< of the whole configuration
@@ -61,7 +61,7 @@ class Monitor final : public nf::Nf, private RecordSink {
   void second_passed(std::uint64_t clock_ns) override;
 
   void observe_headers(packet::Batch const& batch);
-  /// Gives the exporters what waits for them.
+  /// Passes waiting records to the exporters.
   void hand_over();
 
   Settings settings_;
@@ -70,8 +70,8 @@ class Monitor final : public nf::Nf, private RecordSink {
   Meter meter_;
   FlowSums sums_;
   std::shared_ptr<TopTalkers> talkers_;
-  std::vector<EndedFlow> waiting_;  // for export, until the end of the batch at most
-  std::uint64_t lost_records_ = 0;  // found at our calls of the group
+  std::vector<EndedFlow> waiting_;  // for export, at most until the end of the batch
+  std::uint64_t lost_records_ = 0;  // found at this monitor's calls of the group
 };
 
 }  // namespace catena::monitor

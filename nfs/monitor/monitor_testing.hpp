@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-/// What the tests of this NF share.
+/// Shared by the tests of this NF.
 namespace catena::monitor {
 
 inline constexpr std::uint64_t kTestSecond = 1'000'000'000;
@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, FlowRecord const& record);
 
 std::ostream& operator<<(std::ostream& out, FlowSum const& sum);
 
-/// Keeps the records that it is given, and when.
+/// Stores the received records and their times.
 class RecordingSink final : public RecordSink {
  public:
   void add(FlowRecord const& record, std::uint64_t clock_ns) override {
@@ -42,26 +42,26 @@ namespace testing {
 using nf::testing::ScratchFolder;
 
 /// Runs a monitor with this configuration over the frames, on the CPU or on a device; relative file names start in
-/// `folder`. Expects that it dropped and changed no packet, and that the kernel did the work of a device.
+/// `folder`. Expects no dropped or changed packet and, with a device, kernel execution.
 nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,
                            ScratchFolder const& folder, nf::testing::RunOptions const& options = {},
                            device::Device* device = nullptr);
 
-/// Traffic of many flows with pauses, stamps that go back, several protocols, and frames that are cut short.
+/// Traffic of many flows with pauses, decreasing stamps, several protocols, and truncated frames.
 struct Traffic {
   explicit Traffic(std::size_t packets, std::uint32_t seed = 11);
   std::vector<nf::testing::Frame> frames;
   std::vector<std::uint64_t> arrivals_ns;
 };
 
-/// What the kernel has to say of the packets of a launch, by the definition of FlowResult.
+/// The kernel's expected results for the packets of a launch, as defined by FlowResult.
 std::vector<FlowResult> results_of(std::span<const Observation> launch);
-/// What is to be made of it for the packets of a batch that begins in row `first_row` of its launch.
+/// The expected SummedBatch for the packets of a batch that begins in row `first_row` of its launch.
 SummedBatch summed(std::span<const Observation> batch, std::uint32_t first_row = 0);
 
 std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view name);
 
-/// A UDP socket on the loopback interface, on a port that the system chose.
+/// A UDP socket on the loopback interface, on a port chosen by the system.
 class Receiver {
  public:
   Receiver();
@@ -69,7 +69,7 @@ class Receiver {
   Receiver(Receiver const&) = delete;
   Receiver& operator=(Receiver const&) = delete;
   std::uint16_t port() const { return port_; }
-  /// The datagrams that have arrived, each of at most 65,535 bytes.
+  /// The received datagrams, each of at most 65,535 bytes.
   std::vector<std::vector<std::uint8_t>> take() const;
 
  private:

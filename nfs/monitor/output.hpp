@@ -11,7 +11,7 @@
 
 namespace catena::monitor {
 
-/// Where an exporter's bytes go. What cannot be written is counted, never retried. Not thread safe.
+/// Destination of an exporter's bytes. Failed writes are counted, never retried. Not thread safe.
 class Output {
  public:
   virtual ~Output() = default;
@@ -19,9 +19,9 @@ class Output {
   Output(Output const&) = delete;
   Output& operator=(Output const&) = delete;
 
-  /// Writes `bytes`, which hold `records` flow records.
+  /// Writes `bytes`, which contain `records` flow records.
   virtual void write(std::span<const std::uint8_t> bytes, std::uint64_t records) = 0;
-  /// After the last write(). DataLoss, with what could not be written where and why.
+  /// After the last write(). DataLoss, with destination and reason, if anything could not be written.
   virtual Status finish() = 0;
 
   std::uint64_t lost_records() const { return lost_records_; }
@@ -33,12 +33,12 @@ class Output {
   std::uint64_t lost_records_ = 0;
 };
 
-/// A file, made or emptied with the first write() or finish(), so that reading a configuration touches no file. After
-/// the first error nothing more is written. `path`: as nf::Outputs::open_file().
+/// A file, created or truncated at the first write() or finish(), so that reading a configuration touches no file.
+/// After the first error nothing more is written. `path`: as nf::Outputs::open_file().
 std::unique_ptr<Output> file_output(std::shared_ptr<nf::Outputs> outputs, std::string path);
 
-/// Datagrams to `receiver`, HOST:PORT, one for each write(), which never waits: a datagram that the system does not
-/// take at once is lost. finish() never fails. Errors: as nf::Outputs::connect().
+/// Datagrams to `receiver`, HOST:PORT, one per write(), which never waits: a datagram not accepted immediately by the
+/// system is lost. finish() never fails. Errors: as nf::Outputs::connect().
 Result<std::unique_ptr<Output>> udp_output(nf::Outputs& outputs, std::string const& receiver);
 
 }  // namespace catena::monitor

@@ -10,29 +10,29 @@
 
 namespace catena::monitor {
 
-/// What one source sent to one destination.
+/// Traffic from one source to one destination.
 struct Talker {
   std::uint32_t src;  ///< host order
   std::uint32_t dst;
-  std::uint64_t packets;  ///< like `bytes`, with those of pairs that had the counter before
+  std::uint64_t packets;  ///< like `bytes`, including the counter's previous pairs
   std::uint64_t bytes;
-  std::uint64_t excess_bytes;  ///< at most so many of `bytes` are not the pair's own
+  std::uint64_t excess_bytes;  ///< upper bound of the bytes of other pairs in `bytes`
 };
 
-/// The pairs of addresses with the most bytes, in bounded memory: the Space-Saving algorithm (Metwally, Agrawal and
-/// El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005) with bytes for its counts.
-/// While there are no more pairs than counters all numbers are exact. After that a new pair takes over the counter
-/// with the fewest bytes, and with it an excess that is known. Every pair with more than 1/counters of all bytes is in.
-/// Not thread safe.
+/// The address pairs with the most bytes, in bounded memory: the Space-Saving algorithm (Metwally, Agrawal and El
+/// Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005) with bytes as counts. While
+/// there are no more pairs than counters, all numbers are exact. After that a new pair takes over the counter with the
+/// fewest bytes, and with it a known excess. Every pair with more than 1/counters of all bytes is included. Not thread
+/// safe.
 class TopTalkers {
  public:
   /// `counters`: at least 1.
   explicit TopTalkers(std::size_t counters);
 
   void add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets, std::uint64_t bytes);
-  /// All pairs that have a counter, in no order.
+  /// All pairs with a counter, unordered.
   std::vector<Talker> all() const;
-  /// What a pair without a counter may have sent at most, as `excess_bytes`: nothing, while no counter was taken over.
+  /// Upper bound of a pair without a counter, as `excess_bytes`: 0 while no counter was taken over.
   Talker missing() const;
   std::size_t memory_bytes() const;
 
@@ -47,10 +47,10 @@ class TopTalkers {
 
   struct Counter {
     Talker talker;
-    std::size_t* position;  ///< of this counter in heap_; lives in positions_
+    std::size_t* position;  ///< of this counter in heap_; stored in positions_
   };
 
-  /// Whether `a` has to be above `b` in the heap: the pair with the fewest bytes on top.
+  /// True if `a` belongs above `b` in the heap: the pair with the fewest bytes is on top.
   static bool is_above(Counter const& a, Counter const& b);
   void sift_down(std::size_t at);
   void sift_up(std::size_t at);
@@ -65,8 +65,8 @@ class TopTalkers {
   std::unordered_map<Pair, std::size_t, Hash> positions_;  // in heap_
 };
 
-/// The first `count` pairs over all of `parts`, most bytes first; equal ones in the order of their addresses. A pair
-/// without a counter in some of these gets what it may have sent there, as if it had taken over a counter now.
+/// The first `count` pairs over all of `parts`, most bytes first; equal ones in the order of their addresses. For parts
+/// without a counter of a pair, the pair's upper bound there is added, as if it had taken over a counter now.
 std::vector<Talker> top_of(std::span<const std::shared_ptr<const TopTalkers>> parts, std::size_t count);
 
 }  // namespace catena::monitor

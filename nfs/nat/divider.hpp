@@ -15,16 +15,17 @@
 
 namespace catena::nat {
 
-/// Says which of several NATs sees a packet: the one that has, or will make, the mapping that translates it.
+/// Assigns each packet to the NAT that has, or will make, the mapping for its translation.
 ///
-///   outbound       the shard of the inside host that sent it; also of a hairpinned packet
-///   inbound        the shard that gives out its destination port, or the identifier of its echo
-///   to inside      the shard of the host, as what that host sends
-///   ICMP errors    by the datagram that they quote: whoever sent the error, it is about the mapping of one host
-///   fragments      outbound ones have their host; an inbound later one follows its first, which is remembered as
-///                  FragmentTable does
+///   outbound       the shard of the inside host that sent it; also for a hairpinned packet
+///   inbound        the shard that owns its destination port, or the identifier of its echo
+///   to inside      the shard of the host, as for packets sent by that host
+///   ICMP errors    by the quoted datagram: regardless of its sender, an error concerns the mapping of one host
+///   fragments      outbound ones have their host; a later inbound one follows the first, which is remembered as in
+///                  FragmentTable
 ///
-/// The rest is not translated, or dropped by any. One thread at a time, beside those of the NATs.
+/// Other packets are not translated, or are dropped by any shard. Thread rule: one thread at a time, besides those of
+/// the NATs.
 class NatDivider final : public nf::Divider {
  public:
   explicit NatDivider(std::shared_ptr<const Shards> shards) : shards_(std::move(shards)) {}
@@ -37,7 +38,7 @@ class NatDivider final : public nf::Divider {
   std::optional<std::uint32_t> shard_of_fragment(packet::Packet const& packet, Arrival const& arrival);
 
   std::shared_ptr<const Shards> shards_;
-  DatagramTable<std::uint32_t> first_fragments_;  // the shards that they went to
+  DatagramTable<std::uint32_t> first_fragments_;  // the shards of first fragments
   nf::PacketClock clock_;                         // of inbound fragments
 };
 

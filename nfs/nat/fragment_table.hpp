@@ -11,7 +11,7 @@
 
 namespace catena::nat {
 
-/// What the fragments of a datagram have in common (RFC 791), as they arrive.
+/// The common fields of the fragments of a datagram (RFC 791), on arrival.
 struct DatagramKey {
   std::uint32_t source;
   std::uint32_t destination;
@@ -20,9 +20,9 @@ struct DatagramKey {
   bool operator==(DatagramKey const&) const = default;
 };
 
-/// Remembers what was decided about first fragments for those that follow (RFC 4787 section 11). A ring: each entry
-/// counts for kFragmentSeconds, and where there are more datagrams than room the oldest is evicted. All memory is taken
-/// at creation. Not thread safe.
+/// Stores decisions about first fragments for later ones (RFC 4787 section 11). A ring: each entry is valid for
+/// kFragmentSeconds, and if the ring is full the oldest entry is evicted. All memory is allocated at construction. Not
+/// thread safe.
 template <typename Decision>
 class DatagramTable {
  public:
@@ -31,7 +31,7 @@ class DatagramTable {
 
   explicit DatagramTable(std::uint32_t capacity = kDatagrams) : ring_(capacity), index_(capacity) {}
 
-  /// Remembers a datagram; what was known under the same key is forgotten.
+  /// Stores a datagram; replaces an entry with the same key.
   void remember(DatagramKey const& key, Decision const& decision, std::uint64_t now_s) {
     if (const std::uint32_t known = position_of(key); known != HashIndex::kNone) {
       forget(known);
@@ -53,12 +53,13 @@ class DatagramTable {
     return ring_[position].decision;
   }
 
-  /// For a table elsewhere, which may remember more where this one has forgotten some; `put` and `get` for a decision.
+  /// Saves the datagrams for another table. That table may keep more of them, because forgotten entries use no space
+  /// there. `put` and load()'s `get` convert a decision.
   template <typename Put>
   void save(nf::StateWriter& state, Put put) const {
     state.put(evicted_);
     for (std::uint32_t i = 0; i < ring_.size(); ++i) {
-      Entry const& entry = ring_[(next_ + i) % ring_.size()];  // the oldest first
+      Entry const& entry = ring_[(next_ + i) % ring_.size()];  // oldest first
       if (!entry.is_indexed) {
         continue;
       }
@@ -72,7 +73,7 @@ class DatagramTable {
     }
     state.put(false);
   }
-  /// Into a table that was never used.
+  /// Loads into a table never used before.
   template <typename Get>
   void load(nf::StateReader& state, Get get) {
     const auto evicted = state.get<std::uint64_t>();
@@ -88,7 +89,7 @@ class DatagramTable {
     evicted_ = evicted;
   }
 
-  /// Entries that had to go before their time.
+  /// Entries removed before their expiry.
   std::uint64_t evicted() const { return evicted_; }
   std::size_t memory_bytes() const { return ring_.size() * sizeof(Entry) + index_.memory_bytes(); }
 
@@ -119,7 +120,7 @@ class DatagramTable {
   std::uint64_t evicted_ = 0;
 };
 
-/// The addresses that a datagram's first fragment was given.
+/// The translated addresses of a datagram's first fragment.
 struct AddressPair {
   std::uint32_t source;
   std::uint32_t destination;

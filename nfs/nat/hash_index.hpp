@@ -7,8 +7,8 @@
 
 namespace catena::nat {
 
-/// A keyed 64-bit hash. The key is drawn at random for each object, so that nobody outside can choose endpoints that
-/// collide; it decides only where an index keeps a position, never what is found.
+/// A keyed 64-bit hash. Each object draws a random key, so that outside hosts cannot choose endpoints that collide. The
+/// key affects only an index's internal positions, never results.
 class KeyedHash {
  public:
   KeyedHash() : add_(draw()), multiply_(draw() | 1) {}
@@ -23,7 +23,7 @@ class KeyedHash {
     std::random_device device;
     return std::uint64_t{device()} << 32 | device();
   }
-  /// Both halves of the 128-bit product, so that every input bit reaches every output bit's neighbourhood.
+  /// Combines both halves of the 128-bit product, so that every input bit reaches every output bit's neighbourhood.
   static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
     const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
     return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
@@ -33,15 +33,15 @@ class KeyedHash {
   std::uint64_t multiply_;
 };
 
-/// Finds positions in an array of somebody else by the hash of their keys: open addressing with linear probing, at most
-/// half full, four bytes per slot. A slot holds eight bits of the hash beside the position, so that nearly every
-/// position that is inspected is the right one. All memory is taken at creation. Not thread safe.
+/// Finds positions in an external array by the hash of their keys: open addressing with linear probing, at most half
+/// full, four bytes per slot. A slot stores eight bits of the hash beside the position, so nearly every inspected
+/// position is the right one. All memory is allocated at construction. Not thread safe.
 class HashIndex {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
   static constexpr std::uint32_t kMaxEntries = 16'000'000;
 
-  /// For at most `max_entries` positions below it; `max_entries` <= kMaxEntries.
+  /// For at most `max_entries` positions, all below `max_entries`; `max_entries` <= kMaxEntries.
   explicit HashIndex(std::uint32_t max_entries) {
     while ((std::uint64_t{1} << bits_) < std::uint64_t{max_entries} * 2) {
       ++bits_;
@@ -49,7 +49,7 @@ class HashIndex {
     slots_.resize(std::size_t{1} << bits_);
   }
 
-  /// The position with this hash for which `is_it(position)`; kNone if there is none.
+  /// The position with this hash and true `is_it(position)`, or kNone.
   template <typename IsIt>
   std::uint32_t find(std::uint64_t hash, IsIt is_it) const {
     const std::uint32_t tag = tag_of(hash);
@@ -61,7 +61,7 @@ class HashIndex {
     return kNone;
   }
 
-  /// Precondition: the position is not in the index, which has less than `max_entries` of them.
+  /// Precondition: the position is not in the index, and the index has fewer than `max_entries` positions.
   void insert(std::uint64_t hash, std::uint32_t position) {
     std::uint32_t at = home_of(hash);
     while (slots_[at] != kEmpty) {
@@ -70,8 +70,8 @@ class HashIndex {
     slots_[at] = tag_of(hash) | (position + 1);
   }
 
-  /// Takes out a position that is in the index. `hash_of(position)` gives the hash of any other one in it: those that
-  /// come after the gap move into it, so that no marks of removed entries pile up.
+  /// Removes a position in the index. `hash_of(position)` returns the hash of any other position in it: positions after
+  /// the gap move into it, so that no tombstones accumulate.
   template <typename HashOf>
   void erase(std::uint64_t hash, std::uint32_t position, HashOf hash_of) {
     std::uint32_t gap = home_of(hash);
@@ -88,9 +88,9 @@ class HashIndex {
     slots_[gap] = kEmpty;
   }
 
-  /// Brings the slots for this hash near, for a find() soon.
+  /// Prefetches the slots of this hash for a later find().
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(&slots_[home_of(hash)]); }
-  /// The position that find() will inspect first, or kNone.
+  /// The first position inspected by find(), or kNone.
   std::uint32_t first_guess(std::uint64_t hash) const {
     const std::uint32_t tag = tag_of(hash);
     std::uint32_t at = home_of(hash);

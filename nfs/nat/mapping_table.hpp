@@ -17,7 +17,7 @@ namespace catena::nat {
 enum class Protocol : std::uint8_t { kTcp = 0, kUdp = 1, kIcmp = 2 };
 inline constexpr std::uint32_t kProtocols = 3;
 
-/// One end of a session, in host order. For kIcmp the port is the identifier of an echo.
+/// One endpoint of a session, in host order. For kIcmp the port is the identifier of an echo.
 struct Endpoint {
   std::uint32_t address;
   std::uint16_t port;
@@ -25,7 +25,7 @@ struct Endpoint {
   bool operator==(Endpoint const&) const = default;
 };
 
-/// A range of ports, both ends included.
+/// A range of ports, both bounds included.
 struct PortRange {
   std::uint16_t first = 1024;
   std::uint16_t last = 65535;
@@ -42,19 +42,19 @@ struct Timeouts {
   bool operator==(Timeouts const&) const = default;
 };
 
-/// What a packet says about the state of its mapping.
+/// Information from a packet about the state of its mapping.
 struct Use {
   std::uint8_t tcp_flags = 0;  ///< of TCP segments
   bool has_data = false;
 };
 
-/// An internal endpoint and the external one that stands for it.
+/// An internal endpoint and its external counterpart.
 struct Mapping {
-  std::uint32_t used_s;  ///< when its time-out last began, in the table's seconds
+  std::uint32_t used_s;  ///< start of its time-out, in the table's seconds
   std::uint32_t internal_address;
   std::uint32_t older;  ///< neighbours in the list of its time-out; `newer` also chains free entries
   std::uint32_t newer;
-  std::uint32_t half_open_older;  ///< the same among those of its external address that are half open
+  std::uint32_t half_open_older;  ///< the same among the half open ones of its external address
   std::uint32_t half_open_newer;
   std::uint16_t internal_port;
   std::uint16_t external_port;
@@ -67,17 +67,17 @@ struct Mapping {
 static_assert(sizeof(Mapping) == 32);
 
 /// The mappings of a NAT: endpoint independent (RFC 4787 REQ-1), paired (REQ-2: the external address is a function of
-/// the internal one), with the source port kept where it is free and its parity where possible (REQ-4). What it answers
-/// depends only on its configuration and the order and times of the calls.
+/// the internal one), with the source port kept if it is free, and its parity if possible (REQ-4). Results depend only
+/// on the configuration and the order and times of the calls.
 ///
-/// Mappings expire by lists, one for each time-out, in the order of their last use; nothing is ever searched. Time is
-/// in whole seconds: a mapping lives for at least its time-out and less than one second longer. All memory is taken at
-/// creation.
+/// Mappings expire by lists, one per time-out, in the order of their last use, without any search. Time is in whole
+/// seconds: a mapping lives for at least its time-out and less than one second longer. All memory is allocated at
+/// construction.
 ///
-/// A TCP mapping is half open until its handshake is complete. Anybody inside, or who can pretend to be, can make these
-/// at the rate of the link, so no more than `max_half_open` live, and they give way: where there are too many, where no
-/// memory is left for a mapping, or no port for a TCP mapping, the one that was used longest ago goes before its time.
-/// All other mappings keep theirs. Not thread safe.
+/// A TCP mapping is half open until its handshake is complete. Any inside host, or a sender that spoofs one, can create
+/// these at line rate, so at most `max_half_open` live. Half open mappings are evicted, least recently used first: if
+/// there are too many, if no memory is left for a mapping, or if no port is left for a TCP mapping. All other mappings
+/// live for their time-out. Not thread safe.
 class MappingTable {
  public:
   struct Settings {
@@ -95,34 +95,35 @@ class MappingTable {
     std::uint64_t created = 0;
     std::uint64_t expired = 0;
     std::uint64_t half_open = 0;          ///< of `live`
-    std::uint64_t half_open_evicted = 0;  ///< before their time
+    std::uint64_t half_open_evicted = 0;  ///< evicted before their expiry
   };
 
   explicit MappingTable(Settings const& settings);
 
-  /// Mappings that one packet removes at most: more than it makes, and no packet waits for many.
+  /// Maximum number of mappings removed per packet. It exceeds the number of new mappings per packet, and no packet
+  /// waits for many removals.
   static constexpr std::uint32_t kExpirePerCall = 8;
 
-  /// Sets the time, which must not go back, and removes up to `limit` expired mappings. Call it for every packet.
+  /// Sets the time, which must not decrease, and removes up to `limit` expired mappings. Call it for every packet.
   void advance(std::uint64_t now_ns, std::uint32_t limit = kExpirePerCall);
 
   /// The live mapping of an endpoint, or null. Valid until the next advance().
   Mapping const* find_internal(Endpoint const& endpoint);
   Mapping const* find_external(Endpoint const& endpoint);
-  /// A new mapping. Null if `max_mappings` live, or if the external address of this host has no free port, and no half
-  /// open mapping can give way. Makes what find_*() gave before invalid. Precondition: find_internal() gives null.
+  /// Creates a mapping. Null if `max_mappings` live, or the host's external address has no free port, and no half open
+  /// mapping can be evicted. Invalidates earlier results of find_*(). Precondition: find_internal() returns null.
   Mapping const* create(Endpoint const& internal);
 
   Endpoint external_of(Mapping const& mapping) const {
     return {settings_.external_addresses[mapping.external_number], mapping.external_port, mapping.protocol};
   }
 
-  /// An outbound packet used the mapping: its time-out begins anew (RFC 4787 REQ-6).
+  /// Records an outbound packet of the mapping: its time-out restarts (RFC 4787 REQ-6).
   void note_outbound(Mapping const& mapping, Use const& use);
-  /// An inbound packet used it. Only a TCP segment that changes which time-out holds begins one.
+  /// Records an inbound packet of the mapping. Only a TCP segment that changes the applicable time-out starts it.
   void note_inbound(Mapping const& mapping, Use const& use);
 
-  /// For a find soon: first brings the index near, then the mapping, then its neighbours in its list.
+  /// Prefetch for a later find: first the index, then the mapping, then its list neighbours.
   std::uint64_t hash(Endpoint const& endpoint) const { return hash_(key_of(endpoint)); }
   void prefetch_internal_index(std::uint64_t hash) const { by_internal_.prefetch(hash); }
   void prefetch_external_index(std::uint64_t hash) const { by_external_.prefetch(hash); }
@@ -130,10 +131,10 @@ class MappingTable {
   std::uint32_t guess_external(std::uint64_t hash) const { return prefetched(by_external_.first_guess(hash)); }
   void prefetch_neighbours(std::uint32_t guess) const;
 
-  /// Settings and mappings, for a table elsewhere.
+  /// Saves settings and mappings for another table.
   void save(nf::StateWriter& state) const;
-  /// Into a table that was never used. FailedPrecondition: of other settings; DataLoss: no table wrote this. After an
-  /// error it is not to be used.
+  /// Loads into a table never used before. FailedPrecondition: the settings differ; DataLoss: the data is not from a
+  /// mapping table. After an error this table must not be used.
   Status load(nf::StateReader& state);
 
   Settings const& settings() const { return settings_; }
@@ -173,7 +174,7 @@ class MappingTable {
   /// The neighbours of a mapping in one kind of list.
   using Neighbour = std::uint32_t Mapping::*;
 
-  /// Precondition: there is a free entry, and the port is this mapping's.
+  /// Precondition: an entry is free, and the port is allocated to this mapping.
   Mapping& add(Endpoint const& internal, std::uint32_t external_number, std::uint16_t external_port,
                std::uint32_t used_s, std::uint8_t tcp_state);
   Mapping const* live_or_null(std::uint32_t position);
@@ -198,9 +199,9 @@ class MappingTable {
   std::vector<List> half_open_;  // by external address
   std::uint32_t first_free_ = 0;
   bool has_started_ = false;
-  std::uint64_t start_s_ = 0;  // the first time
+  std::uint64_t start_s_ = 0;  // time of the first packet
   std::uint32_t now_s_ = 0;    // seconds since then
-  bool may_expire_ = false;    // some list may have expired entries
+  bool may_expire_ = false;    // a list may have expired entries
   Counts counts_;
 };
 

@@ -23,18 +23,18 @@
 ///
 ///   outbound   the source is inside: its endpoint gets a mapping, the packet the mapping's external endpoint
 ///   inbound    the destination is an external address: the packet goes to the internal endpoint of its mapping
-///   hairpin    both: both ends are translated, so the receiver sees the sender's external endpoint
+///   hairpin    both: both endpoints are translated, so the receiver sees the sender's external endpoint
 ///
 /// One packet: 10.0.0.5:1234 sends to 198.51.100.7:53. The NAT maps 10.0.0.5:1234 to 203.0.113.1:1234, if that is free,
-/// for whatever destination, and anybody may answer there (endpoint-independent mapping and filtering).
+/// for all destinations, and any host may reply to it (endpoint-independent mapping and filtering).
 ///
-/// prepare() holds all state: it finds or makes the mapping and writes into Aux how the headers are to be. compute(),
-/// on the CPU or as a kernel, writes them and corrects the checksums. ICMP errors carry a second header that no field
-/// names; they are rare and prepare() rewrites them itself.
+/// prepare() owns all state: it finds or creates the mapping and writes the new header values into Aux. compute(), on
+/// the CPU or as a kernel, writes them to the packet and corrects the checksums. ICMP errors contain a second header
+/// without fields; they are rare, and prepare() rewrites them itself.
 ///
-/// Several NATs divide the packets as NatDivider says, so that each finds all that it needs in its own table, but for
-/// the receiver of a hairpinned packet. Of that one's table it finds and notes what an inbound packet would: it makes
-/// and ends no mapping there, and the time there is that of its owner.
+/// With several shards, NatDivider assigns packets so that each NAT finds all state in its own table, except for the
+/// receiver of a hairpinned packet. In the receiver's table it finds and updates the same state as for an inbound
+/// packet: it creates and removes no mapping there, and uses the owner's time.
 namespace catena::nat {
 
 class Nat final : public nf::Nf, public nf::Portable {
@@ -42,7 +42,7 @@ class Nat final : public nf::Nf, public nf::Portable {
   /// Errors: as read_nat_config().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
-  /// Number `shard` of those that share `shards`.
+  /// Number `shard` of the NATs that share `shards`.
   Nat(std::shared_ptr<Shards> shards, std::uint32_t shard)
       : shards_(std::move(shards)),
         shard_(shard),
@@ -57,19 +57,19 @@ class Nat final : public nf::Nf, public nf::Portable {
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   Result<nf::KernelSide> kernel_side() const override;
-  /// FailedPrecondition where addresses, ports, limits or time-outs of mappings are others: these have no place then.
+  /// FailedPrecondition if addresses, ports, limits or time-outs of mappings differ: the mappings then have no place.
   Status prepare_to_adopt(nf::Nf const& before) override;
-  /// Mappings, those of hosts that are no longer inside among them, end with their time-outs.
+  /// All mappings, including those of hosts no longer inside, end with their time-outs.
   void adopt(nf::Nf& before) override;
   void save(nf::StateWriter& state) const override;
-  /// FailedPrecondition: as prepare_to_adopt(), or of several shards.
+  /// FailedPrecondition: as prepare_to_adopt(), or with several shards.
   Status load(nf::StateReader& state) override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
   std::vector<nf::Statistic> statistics() const override;
 
  private:
-  /// Positions in the descriptor's drop reasons; kNotDropped is behind them.
+  /// Positions in the descriptor's drop reasons; kNotDropped comes after them.
   enum Drop : std::uint32_t {
     kPoolExhausted,
     kNoMapping,
@@ -81,7 +81,7 @@ class Nat final : public nf::Nf, public nf::Portable {
     kNotDropped
   };
 
-  /// Packets whose mappings are brought near together.
+  /// Packets with mappings prefetched together.
   static constexpr std::uint32_t kChunk = 32;
 
   void bring_near(std::span<const Arrival> arrivals) const;
@@ -103,13 +103,13 @@ class Nat final : public nf::Nf, public nf::Portable {
 
   std::shared_ptr<Shards> shards_;
   std::uint32_t shard_;
-  Realms const& realms_;  // this and the next three are of shards_
+  Realms const& realms_;  // this and the next three members refer to shards_
   bool drops_to_inside_;
   Shards::Table& own_;
   MappingTable& mappings_;
   FragmentTable fragments_;
   nf::PacketClock clock_;
-  bool is_recording_ = false;  // of the batch in hand
+  bool is_recording_ = false;  // of the current batch
 };
 
 }  // namespace catena::nat

@@ -13,7 +13,7 @@
 
 namespace catena::nat {
 
-inline constexpr std::uint32_t kMaxPorts = 64;  ///< of a chain's rx that `inside_ports` may name
+inline constexpr std::uint32_t kMaxPorts = 64;  ///< of a chain's rx, usable in `inside_ports`
 
 /// External addresses first .. last, host order.
 struct AddressRange {
@@ -24,8 +24,8 @@ struct AddressRange {
 /// The two sides of the NAT. Immutable.
 struct Realms {
   std::vector<nf::Ipv4Prefix> inside;
-  std::uint64_t inside_ports = ~std::uint64_t{0};  ///< bit n: what comes in on port n may come from inside
-  std::vector<AddressRange> external;              ///< in the order of their addresses; none overlaps
+  std::uint64_t inside_ports = ~std::uint64_t{0};  ///< bit n: packets on port n may come from inside
+  std::vector<AddressRange> external;              ///< sorted by address, without overlaps
 
   bool is_inside(std::uint32_t address) const {
     return std::any_of(inside.begin(), inside.end(),
@@ -45,14 +45,14 @@ struct Realms {
 struct NatConfig {
   nf::Shard shard;
   Realms realms;
-  bool drops_to_inside = true;      ///< what comes from outside to an inside address
+  bool drops_to_inside = true;      ///< drop packets from outside to an inside address
   MappingTable::Settings mappings;  ///< of all shards
 };
 
 inline constexpr std::uint32_t kMaxExternalAddresses = 1024;
 inline constexpr std::uint32_t kMaxInsidePrefixes = 64;
 
-/// Reads the whole mapping. InvalidArgument, with the position, for whatever the README does not allow.
+/// Reads the whole mapping. InvalidArgument, with the position, for values not allowed by the README.
 Result<NatConfig> read_nat_config(nf::Config& config);
 
 }  // namespace catena::nat

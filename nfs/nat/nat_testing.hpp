@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-/// What the tests of this NF share.
+/// Shared by the tests of this NF.
 namespace catena::nat::testing {
 
 using nf::testing::CpuNf;
@@ -45,23 +45,23 @@ inline Frame echo_reply(std::uint32_t source, std::uint32_t destination, std::ui
   return nf::testing::make_echo(source, destination, identifier, sequence, "abcde", 0);
 }
 
-/// An NF of this configuration.
+/// An NF with this configuration.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = kOneAddress);
-/// Runs the NF over the frames on the CPU and on every device, with units of several sizes, and expects the same
-/// frames, verdicts, records, drop counts and statistics of all. Returns them. `arrivals_ns`: as RunOptions.
+/// Runs the NF over the frames on the CPU and on every device, with units of several sizes, expects equal frames,
+/// verdicts, records, drop counts and statistics, and returns them. `arrivals_ns`: as RunOptions.
 RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml = kOneAddress,
                          std::vector<std::uint64_t> const& arrivals_ns = {});
 
-/// Several NATs of one configuration, each with the packets that the divider gives it, on the CPU and one by one.
+/// Several NATs with one configuration, each with its packets from the divider, on the CPU and one by one.
 class DividedNat {
  public:
   struct Sent {
-    Frame frame;                   ///< as it leaves; empty: it was dropped
-    std::string_view drop_reason;  ///< empty: it passed
-    std::uint32_t shard = 0;       ///< that had it
+    Frame frame;                   ///< as sent; empty: dropped
+    std::string_view drop_reason;  ///< empty: passed
+    std::uint32_t shard = 0;       ///< that processed it
   };
 
-  /// `yaml` must be right.
+  /// Precondition: `yaml` is valid.
   DividedNat(std::string_view yaml, std::uint32_t shards);
 
   Sent send(Frame const& frame, std::uint64_t arrival_ns);

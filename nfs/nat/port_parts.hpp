@@ -8,7 +8,7 @@
 
 namespace catena::nat {
 
-/// A range of ports in parts that follow one another, tile it and differ in size by one port at most. Immutable.
+/// Divides a range of ports into consecutive parts whose sizes differ by at most one. Immutable.
 class PortParts {
  public:
   /// Precondition: `count` is at least 1 and at most the number of ports.
@@ -20,13 +20,13 @@ class PortParts {
     return {static_cast<std::uint16_t>(first_ + start_of(index)),
             static_cast<std::uint16_t>(first_ + start_of(index + 1) - 1)};
   }
-  /// The part that has the port; nothing: it is not in the range.
+  /// The part with this port; nullopt if the port is not in the range.
   std::optional<std::uint32_t> part_with(std::uint16_t port) const {
-    const std::uint32_t offset = port - first_;  // huge for a port in front of the range
+    const std::uint32_t offset = port - first_;  // huge for a port below the range
     if (offset >= size_) {
       return std::nullopt;
     }
-    return ((offset + 1) * count_ - 1) / size_;  // the last one that starts at or before it
+    return ((offset + 1) * count_ - 1) / size_;  // the last part starting at or before it
   }
 
  private:

@@ -7,16 +7,16 @@
 
 namespace catena::nat {
 
-/// The ports (or ICMP identifiers) of one external address and protocol that can be given out. Even and odd ports are
-/// kept apart (RFC 4787 REQ-4), each as a bit map with a summary, so taking one costs a few words whatever is free.
-/// What is given out depends on the calls alone. Not thread safe.
+/// The free ports (or ICMP identifiers) of one external address and protocol. Even and odd ports are separate (RFC 4787
+/// REQ-4), each as a bitmap with a summary, so taking a port reads a few words for any set of free ports. Results
+/// depend only on the calls. Not thread safe.
 class PortPool {
  public:
   /// Ports first .. last.
   PortPool(std::uint16_t first, std::uint16_t last);
 
-  /// `preferred` if it is free; else the next free port of the same parity, around the end of the range; else the same
-  /// search in the other parity, from the neighbour of `preferred` on. Nothing if none is free.
+  /// `preferred` if it is free; else the next free port of the same parity, wrapping at the end of the range; else the
+  /// same search in the other parity, from the neighbour of `preferred` on. nullopt if no port is free.
   std::optional<std::uint16_t> take(std::uint16_t preferred);
   /// Precondition: the port was taken.
   void give_back(std::uint16_t port);
@@ -27,7 +27,7 @@ class PortPool {
   static constexpr std::uint32_t kWords = 65536 / 2 / kWordBits;
   static constexpr std::uint32_t kSummaryWords = kWords / kWordBits;
 
-  /// The ports of one parity; number n stands for port 2n or 2n + 1.
+  /// The ports of one parity; number n is port 2n or 2n + 1.
   struct Half {
     std::array<std::uint64_t, kWords> free{};            // bit set: free
     std::array<std::uint64_t, kSummaryWords> summary{};  // bit set: that word of `free` is not zero

@@ -14,15 +14,15 @@
 
 namespace catena::nat {
 
-/// What the NATs of one configuration share, be it one or several that divide the packets. An inside host belongs to
-/// one shard, by a keyed hash of its address, and all its mappings are in that shard's table. Each shard gives out a
-/// part of the ports of every external address, and a part of the identifiers of echoes; so an external endpoint tells
-/// its shard, too. Where there are fewer ports than shards, the last shards have no mappings.
+/// State shared by the NATs of one configuration, one per shard. An inside host belongs to one shard, by a keyed hash
+/// of its address, and all its mappings are in that shard's table. Each shard owns a part of the ports of every
+/// external address, and a part of the echo identifiers, so an external endpoint also determines its shard. If there
+/// are fewer ports than shards, the last shards have no mappings.
 ///
-/// Any thread may read all but the tables, which never changes.
+/// Thread rule: everything except the tables is immutable, and any thread may read it.
 class Shards {
  public:
-  /// The mappings of one shard. Where there are several, who uses them holds `mutex`; nobody holds two without
+  /// The mappings of one shard. With several shards, a user holds `mutex`; a thread locks two of them only by
   /// std::lock().
   struct alignas(64) Table {
     explicit Table(MappingTable::Settings const& settings) : mappings(settings) {}
@@ -30,19 +30,19 @@ class Shards {
     MappingTable mappings;
   };
 
-  /// Takes the memory of all tables.
+  /// Allocates all tables.
   explicit Shards(NatConfig config);
 
   NatConfig const& config() const { return config_; }
-  /// Of shards with mappings.
+  /// Number of shards with mappings.
   std::uint32_t count() const { return count_; }
   Table& table(std::uint32_t shard) { return tables_[shard]; }
 
-  /// Who does not know the key cannot choose it.
+  /// The shard of an inside host. Cannot be predicted without the key.
   std::uint32_t shard_of_inside(std::uint32_t address) const {
     return static_cast<std::uint32_t>((hash_(address, 0) >> 32) * count() >> 32);
   }
-  /// Nothing: no shard gives out this port.
+  /// nullopt if no shard owns this port.
   std::optional<std::uint32_t> shard_of_external(Endpoint const& endpoint) const {
     return (endpoint.protocol == Protocol::kIcmp ? identifiers_ : ports_).part_with(endpoint.port);
   }
@@ -57,7 +57,7 @@ class Shards {
   PortParts ports_;
   PortParts identifiers_;
   KeyedHash hash_;
-  std::deque<Table> tables_;  // does not move them
+  std::deque<Table> tables_;  // does not move its elements
 };
 
 }  // namespace catena::nat

@@ -11,8 +11,8 @@
 
 namespace catena::nids {
 
-/// What the classes of rules (`classtype`) are called and how bad they are: a classification.config.
-/// Thread rule: immutable after parse(), any thread.
+/// Descriptions and priorities of rule classes (`classtype`): a classification.config. Thread rule: immutable after
+/// parse(), any thread.
 class Classification {
  public:
   struct Class {
@@ -20,13 +20,13 @@ class Classification {
     std::uint32_t priority;  ///< 1 is the worst
   };
 
-  /// Knows no class: the default.
+  /// Without classes: the default.
   Classification() = default;
-  /// `text`: lines `config classification: NAME,DESCRIPTION,PRIORITY`, comments and blank lines; of a name that is
-  /// there twice the first counts. InvalidArgument with file:line:column for any other line.
+  /// `text`: lines `config classification: NAME,DESCRIPTION,PRIORITY`, comments and blank lines. The first of several
+  /// lines with the same name wins. InvalidArgument with file:line:column for any other line.
   static Result<Classification> parse(std::string_view text, std::string const& file);
 
-  /// Null for a class that it does not know.
+  /// Null for an unknown class.
   Class const* find(std::string_view name) const;
   bool empty() const { return classes_.empty(); }
 

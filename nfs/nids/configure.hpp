@@ -9,11 +9,11 @@
 
 namespace catena::nids {
 
-/// The keys that create_nids() takes.
+/// The configuration keys of create_nids().
 std::span<const nf::ConfigKey> config_keys();
 
-/// Makes the NF that `config` asks for. Errors: InvalidArgument with the position in the chain file or the rule file;
-/// up to 20 lines, one for each wrong rule.
+/// Creates the NF configured by `config`. Errors: InvalidArgument with the position in the chain file or the rule file;
+/// up to 20 lines, one per wrong rule.
 Result<std::unique_ptr<nf::Nf>> create_nids(nf::Config& config);
 
 }  // namespace catena::nids

@@ -22,25 +22,25 @@
 #include <variant>
 #include <vector>
 
-/// Network intrusion detection: looks for the contents of Snort/Suricata rules, or for plain strings, in payloads.
+/// Network intrusion detection: searches payloads for the contents of Snort/Suricata rules, or for plain strings.
 ///
-/// The work has two halves. Finding literals is the same for rules and strings and is done by Hyperscan or, on a
-/// device, by the automaton of Aho and Corasick; its outcome is the list of (pattern, end) pairs of a payload.
-/// Deciding needs these pairs and the packet's header only, never the payload, and is done by one piece of code for
-/// both (evaluator.hpp), on the CPU.
+/// The work has two halves. Finding literals is the same for rules and strings. It is done by Hyperscan or, on a
+/// device, by the automaton of Aho and Corasick, and results in a payload's list of (pattern, end) pairs. Deciding
+/// needs only these pairs and the packet's header, never the payload. One implementation serves both (evaluator.hpp),
+/// on the CPU.
 ///
-/// Every packet stands for itself: streams and fragments are not put together. Payload is what follows the TCP, UDP or
-/// ICMP header of an IPv4 packet; of other packets, and of fragments but the first, what follows the IPv4 header.
+/// Every packet is inspected alone: streams and fragments are not reassembled. The payload follows the TCP, UDP or ICMP
+/// header of an IPv4 packet; for other packets, and for fragments except the first, it follows the IPv4 header.
 namespace catena::nids {
 
-/// What was decided about one packet.
+/// Decision about one packet.
 struct Decision {
   packet::Verdict verdict = packet::Verdict::kPass;
   std::vector<std::uint32_t> matches;  ///< rules (by position) in order of sid, or lines of a string list; distinct
-  std::uint64_t occurrences = 0;       ///< string lists: of all strings together
+  std::uint64_t occurrences = 0;       ///< string lists: total over all strings
 };
 
-/// The rules of a file with how each decides.
+/// The rules of a file, ready for evaluation.
 struct RuleSet {
   Evaluator evaluator;
 };
@@ -49,11 +49,11 @@ struct StringSet {
   packet::Verdict verdict;  ///< kAlert or kDrop
 };
 
-/// What a file of rules or strings says.
+/// Contents of a file of rules or strings.
 struct NidsFile {
   std::string path;  ///< for messages
   match::PatternSet patterns;
-  std::variant<RuleSet, StringSet> what;  ///< its patterns are those in `patterns`
+  std::variant<RuleSet, StringSet> what;  ///< its patterns are in `patterns`
   Classification classes;                 ///< for alerts of rules
   std::vector<std::string> report;        ///< lines of the start-up report
   std::vector<nf::Refusal> refused;
@@ -65,9 +65,9 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   static Result<std::unique_ptr<nf::Nf>> create(NidsFile file);
 
   nf::Hints hints() const override;
-  /// Decides by the same rules or strings, whatever has become of their file. ResourceExhausted without memory.
+  /// The replica uses the same rules or strings, even if their file has changed. ResourceExhausted without memory.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
-  /// Whether both have the same tables in the same memory.
+  /// True if both use the same tables in memory.
   bool shares_tables_with(Nids const& other) const {
     return tables_ == other.tables_ && matcher_.shares_patterns_with(other.matcher_);
   }
@@ -81,30 +81,30 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   std::vector<nf::AlertLine>& alerts() override { return alerts_; }
 
  private:
-  /// Immutable: any number of threads.
+  /// Immutable. Thread rule: any number of threads.
   struct Tables {
-    NidsFile file;                        ///< match() of its evaluator is for copies alone
+    NidsFile file;                        ///< call match() only on copies of its evaluator
     std::vector<std::uint32_t> suffixes;  ///< see suffix_links()
   };
   Nids(std::shared_ptr<const Tables> tables, match::LiteralMatcher matcher);
   StringSet const* strings() const { return std::get_if<StringSet>(&tables_->file.what); }
 
-  /// Reads a device's match list into matches_. False if it is not complete or names what does not exist.
+  /// Reads a device's match list into matches_. False if it is incomplete or contains invalid patterns or positions.
   bool read_matches(match::MatchResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes);
-  /// Decides by matches_, and clears them.
+  /// Decides by matches_, and clears it.
   void decide(packet::Packet const& packet, Decision& decision);
   void report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome);
   std::string record_fields(Decision const& decision) const;
   std::string alert_text(std::uint32_t match) const;
 
   std::shared_ptr<const Tables> tables_;
-  std::optional<Evaluator> evaluator_;  ///< a copy of the file's; none where it has strings
+  std::optional<Evaluator> evaluator_;  ///< a copy of the file's; nullopt for strings
   bool keeps_alerts_ = false;
   std::vector<nf::AlertLine> alerts_;
   match::LiteralMatcher matcher_;
   match::MatchTable matches_;
   std::vector<std::uint32_t> matched_rules_;
-  std::vector<Decision> decisions_;  ///< of the batch that compute() saw last
+  std::vector<Decision> decisions_;  ///< of the last compute() batch
 };
 
 }  // namespace catena::nids

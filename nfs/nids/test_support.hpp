@@ -17,12 +17,12 @@
 #include <string_view>
 #include <vector>
 
-/// What the tests of the NIDS share.
+/// Shared by the tests of the NIDS.
 namespace catena::nids::testing {
 
 using nf::testing::ScratchFolder;
 
-/// Null for the CPU, then every device that is there.
+/// Null for the CPU, then every available device.
 inline std::vector<device::Device*> places() {
   std::vector<device::Device*> all{nullptr};
   for (device::Device* device : nf::testing::devices()) {
@@ -34,7 +34,7 @@ using nf::testing::name_of;
 
 inline std::string testdata(std::string const& name) { return nf::testing::source_path("nfs/nids/testdata/" + name); }
 
-/// One record line, taken apart.
+/// One parsed record line.
 struct Record {
   std::uint64_t packet = 0;
   std::string verdict;
@@ -67,7 +67,7 @@ inline Hits hits_of(nf::testing::RunResult const& result) {
   return hits;
 }
 
-/// Runs the NF that `yaml` configures over `frames` at one place. A failure is a test failure and gives no packets.
+/// Runs the NF configured by `yaml` over `frames` at one place. A failure fails the test and returns no packets.
 inline nf::testing::RunResult run_at(device::Device* device, std::string const& yaml, std::string const& folder,
                                      std::vector<nf::testing::Frame> const& frames) {
   auto nf = nf::testing::make_nf(catena_nf_nids(), yaml, folder);
@@ -80,7 +80,7 @@ inline nf::testing::RunResult run_at(device::Device* device, std::string const& 
   return result.ok() ? *std::move(result) : nf::testing::RunResult{};
 }
 
-/// "frame<TAB>numbers", numbers parted by spaces or commas; lines that start with # are comments.
+/// "frame<TAB>numbers", numbers separated by spaces or commas; lines starting with # are comments.
 inline Hits read_hits(std::string const& path, std::size_t column = 1) {
   Hits hits;
   std::ifstream file(path);

@@ -4,15 +4,15 @@
 #include <catena/core/types.hpp>
 #include <catena/kernel/fault.hpp>
 
-/// What the host code and the kernel of remark share.
+/// Shared by the host code and the kernel of remark.
 namespace catena::remark {
 
 inline constexpr u32 kCodePoints = 64;
 
-/// In the table: packets with this code point are dropped.
+/// Table value: packets with this code point are dropped.
 inline constexpr u8 kDropped = 0xFF;
 
-/// Head of the NF's state on a device.
+/// Header of the NF's state on a device.
 struct State {
   kernel::StateArray<u8> table;  ///< [kCodePoints] new code point, or kDropped
 };

@@ -11,19 +11,20 @@
 #include "next_hops.hpp"
 #include "router.layout.hpp"
 
-/// What a router says itself, in place of the packets that it answers: ARP (RFC 826), ICMP echo replies and errors.
+/// Packets sent by a router itself, in place of the packets that caused them: ARP (RFC 826), ICMP echo replies and
+/// errors.
 namespace catena::router {
 
 struct AnswerOptions {
-  bool live = false;            ///< rx is ports: packets have an ingress, and an address belongs to its own port
-  bool arp = false;             ///< answer ARP, and let no control frame of a link pass
-  std::uint32_t icmp_rate = 0;  ///< ICMP errors a second, of all shards; 0: none
+  bool live = false;            ///< rx has ports: packets have an ingress, and an address belongs to its own port
+  bool arp = false;             ///< answer ARP, and pass no link control frames
+  std::uint32_t icmp_rate = 0;  ///< ICMP errors per second, of all shards; 0: no errors
 };
 
-/// How many errors the routers of one configuration may send, all together.
+/// The common error budget of the routers of one configuration.
 std::shared_ptr<packet::ErrorBudget> make_budget(AnswerOptions const& options);
 
-/// Not thread safe; one for each router.
+/// Not thread safe; one per router.
 class Answers {
  public:
   /// `budget`: shared with other routers of the same configuration.
@@ -32,13 +33,13 @@ class Answers {
   AnswerOptions const& options() const { return options_; }
   bool has_addresses() const { return !interfaces_.empty(); }
 
-  /// Decides a frame that is not IPv4. Of control frames of a link (ARP, STP, LLDP), where options().arp says so: an
-  /// ARP request for an address of the router's becomes the reply, the others are dropped; else they are left alone.
-  /// Other frames are dropped: a router does not bridge.
+  /// Handles a non-IPv4 frame. With options().arp, an ARP request for an address of the router becomes the reply, and
+  /// other link control frames (ARP, STP, LLDP) are dropped; without it they pass unchanged. All other frames are
+  /// dropped: a router does not bridge.
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome);
 
-  /// Answers a packet that the router does not forward, for `decision`: an echo request to the router, or an error that
-  /// says why, if it may be sent. False where the packet is just to be dropped.
+  /// Answers a packet that the router does not forward because of `decision`: an echo request to the router, or with an
+  /// error giving the reason, if one may be sent. False if the packet is only to be dropped.
   bool answer(packet::Packet const& packet, Decision decision, nf::Outcome& outcome);
 
   std::vector<nf::Statistic> statistics() const;
@@ -54,7 +55,7 @@ class Answers {
   bool answer_echo(packet::Packet const& packet, nf::Outcome& outcome);
 
   AnswerOptions options_;
-  std::vector<Interface> interfaces_;  ///< those with an address, by port
+  std::vector<Interface> interfaces_;  ///< ports with an address, by port
   std::shared_ptr<packet::ErrorBudget> budget_;
   std::uint64_t arp_replies_ = 0;
   std::uint64_t echo_replies_ = 0;

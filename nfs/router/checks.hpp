@@ -8,10 +8,11 @@
 
 #include "router.layout.hpp"
 
-/// What RFC 1812 has a router check before it looks up a route. For the CPU; the kernel has its own. Pure.
+/// Checks by a router before the route lookup (RFC 1812). For the CPU; the kernel has its own. Pure.
 namespace catena::router {
 
-/// Whether the header's checksum is right (RFC 1812, section 5.2.2). `header_bytes`: options included, a multiple of 4.
+/// True if the header's checksum is correct (RFC 1812, section 5.2.2). `header_bytes`: options included, a multiple of
+/// 4.
 inline bool checksum_is_right(const std::uint8_t* header, std::uint32_t header_bytes) {
   // the sum of 16-bit words modulo 65535 is the same in either byte order and over wider words (RFC 1071, section 2)
   std::uint64_t sum = 0;
@@ -26,8 +27,8 @@ inline bool checksum_is_right(const std::uint8_t* header, std::uint32_t header_b
   return ((sum & 0xFFFFU) + (sum >> 16)) == 0xFFFFU;
 }
 
-/// Whether an address is anything but that of one host that may be routed to: 0/8 and 127/8 (RFC 1812, section
-/// 5.3.7), link-local 169.254/16 (RFC 3927, section 7), multicast, 240/4 with 255.255.255.255.
+/// True for addresses other than those of a single routable host: 0/8 and 127/8 (RFC 1812, section 5.3.7), link-local
+/// 169.254/16 (RFC 3927, section 7), multicast, 240/4 with 255.255.255.255.
 inline bool is_special(std::uint32_t address) {
   const std::uint32_t net = address >> 24;
   return net == 0 || net == 127 || net >= 224 || address >> 16 == 0xA9FE;
@@ -35,7 +36,7 @@ inline bool is_special(std::uint32_t address) {
 
 inline bool is_multicast(std::uint32_t address) { return address >> 28 == 0xE; }
 
-/// What becomes of a packet by its addresses alone.
+/// Decision by a packet's addresses alone.
 inline Decision check_addresses(std::uint32_t src, std::uint32_t dst, bool forwards_multicast) {
   if (is_special(src)) {
     return kMartianSource;

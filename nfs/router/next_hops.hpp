@@ -13,18 +13,18 @@
 #include "functions/lpm/route_file.hpp"
 #include "router.layout.hpp"
 
-/// Output ports and the MAC addresses that go with them.
+/// Output ports with their MAC addresses.
 namespace catena::router {
 
 using MacAddress = std::array<std::uint8_t, 6>;
 
-/// The router's own address on a port, and the network there.
+/// The router's own address on a port, and its network.
 struct PortAddress {
-  std::uint32_t address = 0;  ///< host order; 0: none
+  std::uint32_t address = 0;  ///< host order; 0: no address
   std::uint8_t length = 0;
 };
 
-/// What the port table says about one port.
+/// Port table entry of one port.
 struct PortEntry {
   MacAddress own;       ///< becomes eth.src
   MacAddress next_hop;  ///< becomes eth.dst
@@ -33,31 +33,31 @@ struct PortEntry {
 using PortTable = std::map<std::uint16_t, PortEntry>;
 
 /// Reads `ports`, a list of {port, mac, next_hop_mac, address}; empty if the key is missing. InvalidArgument with
-/// position: an entry that lacks a key but `address`, a port given twice or over kMaxPort, a MAC address that is not
-/// six bytes with colons, a `mac` that is a group address (IEEE 802.3 allows none as a source), an address without
-/// length, one that is no host's or that another port has.
+/// position: an entry without a key other than `address`, a port given twice or over kMaxPort, a MAC address that is
+/// not six bytes with colons, a `mac` that is a group address (IEEE 802.3 does not allow one as a source), an address
+/// without length, an address that is not a host's or that another port has.
 Result<PortTable> read_port_table(nf::Config& config);
 
-/// One next hop as the CPU uses it: the first 12 bytes of a frame that leaves through the port.
+/// One next hop in the CPU's format: the first 12 bytes of a frame sent through the port.
 struct Hop {
   std::array<std::uint8_t, 12> macs;  ///< eth.dst, eth.src
   std::uint16_t port;
   bool rewrites_macs;
-  Decision decision = kForward;  ///< else what becomes of packets to the routes of special_routes()
+  Decision decision = kForward;  ///< not kForward for the routes of special_routes()
 };
 
-/// "Ports" of routes that lead nowhere: the router's own addresses, and broadcast addresses of networks at its ports.
+/// Pseudo ports of routes to the router's own addresses, and to broadcast addresses of networks at its ports.
 inline constexpr std::uint16_t kOwnAddressPort = 65534;
 inline constexpr std::uint16_t kBroadcastPort = 65535;
 static_assert(kOwnAddressPort > lpm::kMaxPort);
 
-/// Routes of length 32 to the addresses of `ports`: the router's own (kOwnAddressPort), and the first and the last one
-/// of each network that has more than two (kBroadcastPort; RFC 1812, section 4.2.2.11). Pure.
+/// Routes of length 32 to the addresses of `ports`: the router's own (kOwnAddressPort), and the first and the last
+/// address of each network with more than two (kBroadcastPort; RFC 1812, section 4.2.2.11). Pure.
 std::vector<lpm::Route> special_routes(PortTable const& ports);
-/// `routes` with `special` among them, sorted; a route to the same single address gives way. Pure.
+/// `routes` merged with `special`, sorted; a special route replaces a route to the same single address. Pure.
 std::vector<lpm::Route> with_special_routes(std::vector<lpm::Route> routes, std::vector<lpm::Route> const& special);
 
-/// What becomes of packets by the number of their next hop (lpm::PortNumbers).
+/// Next hops and decisions, by next hop number (lpm::PortNumbers).
 class NextHops {
  public:
   NextHops(std::span<const lpm::Route> routes, PortTable const& ports);

@@ -13,21 +13,21 @@
 #include "next_hops.hpp"
 
 /// IPv4 forwarding (RFC 1812, section 5.2.1), in this order:
-///   1. A frame that is not for the router (where it knows): drop `other_mac`.
+///   1. A frame not addressed to the router (if it knows): drop `other_mac`.
 ///   2. A wrong header checksum: `bad_checksum`. Source or destination that must not be forwarded: `martian_source`,
 ///      `multicast`, `broadcast`, `martian_destination`.
-///   3. The longest prefix that matches ipv4.dst gives the output port. The router's own addresses and broadcast
+///   3. The longest matching prefix of ipv4.dst gives the output port. The router's own addresses and broadcast
 ///      addresses of its networks are routes of length 32 that give a decision instead: `to_router`, `broadcast`.
-///   4. TTL <= 1: drop `ttl_expired`, whatever the route. No route: drop `no_route`.
+///   4. TTL <= 1: drop `ttl_expired`, regardless of the route. No route: drop `no_route`.
 ///   5. TTL - 1, header checksum by RFC 1624, meta.port. A port with an entry in the port table gives the frame its
-///      MAC addresses (eth.src alone to a multicast group); else they stay.
-/// A dropped packet keeps its bytes, but where its header has options and a wrong checksum. complete() may answer a
-/// packet that it would drop (answers.hpp).
+///      MAC addresses (only eth.src to a multicast group); else they stay.
+/// A dropped packet keeps its bytes, unless its header has options and a wrong checksum. complete() may answer a packet
+/// that would be dropped (answers.hpp).
 ///
-/// The checksum: TTL is the high byte of its word, so equation 3 of RFC 1624 adds ~m + m' = 0xFEFF whatever the word
-/// was: HC' = ~(~HC + 0xFEFF). The sum is never zero, so the result is never 0xFFFF, which is also what RFC 1071
-/// gives over any header with its version in it. A checksum that was right stays right and one that was wrong wrong, so
-/// that of a header with options is verified after the work: kernels do not see options.
+/// The checksum: TTL is the high byte of its word, so equation 3 of RFC 1624 adds ~m + m' = 0xFEFF for any value of the
+/// word: HC' = ~(~HC + 0xFEFF). The sum is never zero, so the result is never 0xFFFF, as in RFC 1071 for any header
+/// with its version in it. A correct checksum stays correct and a wrong one wrong, so the checksum of a header with
+/// options is verified after the work: kernels do not see options.
 ///
 /// One packet: 10.1.2.3 against `10.0.0.0/8 1`, `10.1.0.0/16 3`: port 3; TTL 64, checksum 0x63c4 become 63, 0x64c4.
 ///
@@ -40,9 +40,9 @@ class Router final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  /// Forwards by the same tables, whatever has become of the routes file.
+  /// The replica uses the same tables, even if the routes file has changed.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
-  /// Whether both have the same tables in the same memory.
+  /// True if both use the same tables in memory.
   bool shares_tables_with(Router const& other) const { return tables_ == other.tables_; }
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
@@ -52,17 +52,17 @@ class Router final : public nf::Nf {
   std::vector<nf::Statistic> statistics() const override { return answers_.statistics(); }
 
  private:
-  /// What the configuration says beside routes.
+  /// Configuration besides routes.
   struct Options {
     std::size_t port_entries = 0;
     bool forwards_multicast = false;
-    bool takes_own_where_known = false;   ///< nobody said so: only where every port that a route uses has an entry
-    std::vector<std::uint64_t> own_macs;  ///< sorted; empty: frames to any address are taken
+    bool takes_own_where_known = false;   ///< not configured: only if every port used by a route has an entry
+    std::vector<std::uint64_t> own_macs;  ///< sorted; empty: accepts frames to any address
   };
-  /// Immutable: any number of threads.
+  /// Immutable. Thread rule: any number of threads.
   struct Tables {
-    std::vector<lpm::Route> routes;  ///< those of the file, and special_routes()
-    std::size_t special_routes;      ///< how many of them are special
+    std::vector<lpm::Route> routes;  ///< of the file, and special_routes()
+    std::size_t special_routes;      ///< number of special ones
     NextHops next_hops;
     lpm::Fib fib;
     Options options;

@@ -6,10 +6,10 @@
 
 #include "functions/lpm/lpm.layout.hpp"
 
-/// What the router's host code and its kernel share.
+/// Shared by the router's host code and its kernel.
 namespace catena::router {
 
-/// What becomes of a packet. The values after kForward are 1 + the position in the drop reasons.
+/// Decision about a packet. The values after kForward are 1 + the position in the drop reasons.
 enum Decision : u32 {
   kForward = 0,
   kTtlExpired = 1,
@@ -31,23 +31,23 @@ struct RouteResult {
 };
 static_assert(sizeof(RouteResult) == 4);
 
-/// In a result: the header has options, which fields do not show, so complete() verifies its checksum.
+/// In a result: the header has options, which are not in fields, so complete() verifies its checksum.
 inline constexpr u32 kHasOptions = 0x100;
 
-/// A next hop as the kernel sees it: MAC addresses in the low 48 bits.
+/// A next hop in the kernel's format: MAC addresses in the low 48 bits.
 struct KernelHop {
   u64 eth_dst;
   u64 eth_src;
   u16 port;
-  u16 rewrites_macs;  ///< 0: eth_dst and eth_src say nothing
-  u32 decision;       ///< kForward, or what becomes of packets that this "next hop" stands for
+  u16 rewrites_macs;  ///< 0: eth_dst and eth_src are unused
+  u32 decision;       ///< kForward, or the decision of a special route
 };
 static_assert(sizeof(KernelHop) == 24);
 
 struct State {
   lpm::LookupState routes;
   kernel::StateArray<KernelHop> hops;  ///< [next hops], number 0: no route
-  kernel::StateArray<u64> own_macs;    ///< frames to others are dropped; sorted; empty: all are taken
+  kernel::StateArray<u64> own_macs;    ///< sorted; frames to other addresses are dropped; empty: accepts all
   u64 forwards_multicast;
 };
 static_assert(sizeof(State) == 112);

@@ -17,7 +17,7 @@
 #include "nf/instance.hpp"
 #include "plan/planner.hpp"
 
-/// The chain file: what an operator writes. docs/chain-file.md is its reference.
+/// The chain file, written by the operator. docs/chain-file.md is its reference.
 namespace catena::chain {
 
 enum class PortKind { kPcap, kDpdk, kGenerator, kReplay, kNull };
@@ -26,72 +26,71 @@ enum class PortKind { kPcap, kDpdk, kGenerator, kReplay, kNull };
 struct PortConfig {
   PortKind kind = PortKind::kNull;
   std::string target;                     ///< pcap: the file, absolute, or "-" for standard input or output
-  std::string position;                   ///< file:line:column of that name; empty on the command line
+  std::string position;                   ///< file:line:column of this name; empty on the command line
   std::vector<std::string> devices;       ///< dpdk: EAL device strings, by port number
   std::uint64_t loops = 1;                ///< rx pcap: how often it is replayed
-  bool is_shared = false;                 ///< dpdk: other chains of the process may have the ports, too
-  std::vector<io::TrafficMatch> matches;  ///< rx, shared: of what arrives, the chain takes what meets one
+  bool is_shared = false;                 ///< dpdk: other chains of the process may use the ports, too
+  std::vector<io::TrafficMatch> matches;  ///< rx, shared: the chain receives frames matching any of these
   io::GeneratorConfig generator;
   io::ReplayConfig replay;
 };
 
-/// Where an NF runs: with the rest of the chain, or in a sandboxed process of its own.
+/// The process of an NF: the process of the chain, or its own sandboxed process.
 enum class Isolation {
-  kOfRun,  ///< the file does not say: with the rest of the chain, unless who runs it has another default
+  kOfRun,  ///< not set in the file: the process of the chain, unless the caller sets another default
   kNone,
   kProcess
 };
 
-/// Private memory that the process of an NF has where the file does not say: DPDK reserves two gigabytes for tables of
-/// its own.
+/// Default limit of private memory of an NF process. DPDK reserves two gigabytes for its own tables.
 inline constexpr std::uint32_t kProcessMemoryMb = 6144;
 
-/// NFs that may have one process together.
+/// Maximum number of NFs in one process.
 inline constexpr std::size_t kMaxGroupNfs = 32;
 
 /// One entry of `nfs:`.
 struct NfConfig {
   std::string name;
-  std::string type;  ///< empty: that of the plug-in
+  std::string type;  ///< empty: the type of the plug-in
   plan::Processor on = plan::Processor::kCpu;
-  std::optional<nf::OnUnsupported> on_unsupported;  ///< empty: as the type has it
+  std::optional<nf::OnUnsupported> on_unsupported;  ///< nullopt: the default of the type
   nf::LinkLocal link_local = nf::LinkLocal::kPass;
   nf::Config config;     ///< read by the NF
   std::string position;  ///< file:line:column of the entry, for messages
   Isolation isolation = Isolation::kOfRun;
   std::uint32_t latency_limit_us = 1000;  ///< of a launch on the GPU
-  std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
-  std::string container = {};      ///< folder, whole, of the root file system that a process has; empty: its host's
-  bool has_plugin_inside = false;  ///< `plugin` is a path of the container
-  /// What a plug-in may have written: each names a `file`, a `folder` or a `receiver`.
+  std::string plugin = {};                ///< absolute path of a shared object; empty: `type` is registered
+  std::string container = {};             ///< absolute path of the root file system of its process; empty: the host's
+  bool has_plugin_inside = false;         ///< `plugin` is a path in the container
+  /// Permitted outputs of a plug-in; each names a `file`, a `folder` or a `receiver`.
   std::vector<nf::Config> writes = {};
-  bool is_auto = false;                        ///< `on: auto`: place() decides `on`, which is kCpu until then
+  bool is_auto = false;                        ///< `on: auto`: place() sets `on`, which is kCpu until then
   std::uint32_t memory_mb = kProcessMemoryMb;  ///< private memory of its process
-  std::uint32_t cpus = 0;                      ///< that its process runs on; 0: on any
-  std::uint32_t batch_size = 0;                ///< packets that it takes at once; 0: as `tuning` says
-  std::optional<double> qt = {};               ///< as FlowConfig::qt; none: that of the chain
-  std::string group = {};  ///< neighbours in the chain of the same group have one process; empty: it has its own
+  std::uint32_t cpus = 0;                      ///< number of CPUs for its process; 0: any
+  std::uint32_t batch_size = 0;                ///< packets per batch; 0: as in `tuning`
+  std::optional<double> qt = {};               ///< as FlowConfig::qt; nullopt: the chain's qt
+  std::string group = {};                      ///< consecutive NFs of one group share a process; empty: it has its own
 
-  /// Where the plug-in is for this process.
+  /// Path of the plug-in in the file system of the calling process.
   std::string plugin_here() const { return has_plugin_inside ? container + plugin : plugin; }
 };
 
-/// Parts that a chain may run in.
+/// Maximum number of shards of a chain.
 inline constexpr std::uint32_t kMaxShards = 16;
 
 /// `shards: auto`.
 inline constexpr std::uint32_t kAutoShards = 0;
 
-/// Packets of a launch, `units_per_launch` times `unit_packets`, at most.
+/// Maximum number of packets per launch, `units_per_launch` times `unit_packets`.
 inline constexpr std::uint32_t kMaxLaunchPackets = 65'536;
 
-/// `unit_packets: auto`: as many as the chain's plan and the costs ask for.
+/// `unit_packets: auto`: chosen from the chain's plan and the costs.
 inline constexpr std::uint32_t kAutoUnitPackets = 0;
 
-/// Numbers that a user may turn; the defaults are made for a laptop.
+/// Parameters for users to tune; the defaults suit a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;
-  bool says_pool_slots = false;  ///< the file has the number
+  bool says_pool_slots = false;  ///< set in the file
   std::uint32_t unit_packets = memory::kDefaultUnitPackets;
   std::uint32_t units_per_launch = 8;
   std::uint32_t launches_in_flight = 3;
@@ -101,47 +100,47 @@ struct Tuning {
 
 struct ChainConfig {
   std::string file;
-  std::string text;  ///< what is in the file
+  std::string text;  ///< contents of the file
   std::string name;
-  std::string tenant;  ///< whose chain it is; the chain's name where the file does not say
+  std::string tenant;  ///< owner of the chain; the chain's name if not set in the file
   PortConfig rx;
   PortConfig tx;
-  std::vector<device::DevicePreference> devices = {{}};  ///< at least one; of several each has some of the shards
-  std::vector<NfConfig> nfs;                             ///< in an order in which packets meet them
+  std::vector<device::DevicePreference> devices = {{}};  ///< at least one; several devices divide the shards
+  std::vector<NfConfig> nfs;                             ///< in topological order, upstream NFs first
   FlowConfig flow = {};
-  std::optional<Graph> graph = std::nullopt;  ///< none: packets go from each NF to the next
+  std::optional<Graph> graph = std::nullopt;  ///< nullopt: packets go from each NF to the next
   std::uint32_t shards = 1;                   ///< kAutoShards: see auto_shards()
   Tuning tuning;
 };
 
-/// Queues of units that a shard may need: in front of each NF and behind it, where each changes hands, or packets go
-/// several ways; in a graph they may do so behind rx, too, and meet in front of tx.
+/// Unit queues that a shard may need: before and after each NF, for hand-overs and branches; in a graph also after rx,
+/// for branches, and before tx, for merges.
 constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size() + (config.graph ? 2 : 0); }
 
-/// NFs of a chain that have one process, by position: from `first` on, before `end`.
+/// NFs of a chain in one process, by position: from `first` on, before `end`.
 struct NfGroup {
   std::size_t first = 0;
   std::size_t end = 0;
 };
 
-/// The NFs that NF `nf` has its process with, itself among them; alone where it has one of its own, or none.
+/// The NFs in the process of NF `nf`, including `nf`; `nf` alone if it has its own process or is in the chain's
+/// process.
 NfGroup group_of(ChainConfig const& config, std::size_t nf);
 
-/// Reads a chain file. The NFs' own configurations are read later, when the NFs are made. Every error is
-/// `file:line:column: ...` and names the key, the value and what is allowed.
+/// Reads a chain file. The NFs' own configurations are read later, when the NFs are created. Every error is
+/// `file:line:column: ...` and names the key, the value and the allowed values.
 Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
 
-/// Where NFs run of which the file does not say it.
+/// Sets the isolation of all NFs without one in the file.
 void set_default_isolation(ChainConfig& config, Isolation isolation);
 
-/// One NF of the chain in `text`, and nothing else of it, without what its `plugin` and `isolation` say. NotFound where
-/// there is none of that name.
+/// Reads a single NF of the chain in `text`, without its `plugin` and `isolation`. NotFound if no NF has this name.
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name);
 
 /// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "dev:INTERFACE", "generator" (rx) or "null" (tx). InvalidArgument
-/// says what is allowed.
+/// lists the allowed values.
 Result<PortConfig> parse_rx_option(std::string_view text);
 Result<PortConfig> parse_tx_option(std::string_view text);
 

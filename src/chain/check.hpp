@@ -13,17 +13,16 @@
 
 namespace catena::chain {
 
-/// The rules of an NF that are not applied.
+/// The rules that an NF does not apply.
 struct RefusedRules {
   std::string nf;  ///< its name
   std::vector<nf::Refusal> rules;
 };
 
-/// Whether Chain::create() would take the chain on a machine that has its devices and ports: reads what it reads, makes
-/// the NFs and the device tables of those placed on the gpu, and plans, but opens no port, no device and no output.
-/// A capture that is a regular file is opened. The error lists all that is wrong, a line each. `refused` gets an entry
-/// for each NF that refuses rules; where they are not null `files` becomes the files that are named, and `warnings`
-/// gets what NFs warn of.
+/// Whether Chain::create() would accept the chain on a machine with its devices and ports. Reads the same files,
+/// creates the NFs and the device tables of the NFs on the gpu, and plans, but opens no port, no device and no output.
+/// A capture in a regular file is opened. The error lists all problems, one per line. `refused` gets one element per NF
+/// with refused rules. If not null, `files` is set to the named files, and `warnings` gets the warnings of the NFs.
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
              std::vector<RefusedRules>& refused, std::vector<NamedFile>* files = nullptr,
              std::vector<std::string>* warnings = nullptr);

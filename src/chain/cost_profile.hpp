@@ -11,60 +11,59 @@
 #include <string_view>
 #include <vector>
 
-/// What moving packets costs, by which device, and the files in which that is kept.
+/// The costs of moving packets, per device, and the files of these costs.
 namespace catena::chain {
 
-/// Costs and where they come from. Texts are printable ASCII: other bytes of a device's name are '?'.
+/// Costs and their origin. Texts are printable ASCII: other bytes of a device's name are '?'.
 struct CostProfile {
   plan::CostModel costs;
   std::string backend;  ///< "cuda"
   std::string device;   ///< DeviceInfo::name
   std::string driver;
   std::string measured;                        ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
-  std::vector<MeasuredNf> nfs;                 ///< those that were measured, the newest last; at most kMaxMeasuredNfs
+  std::vector<MeasuredNf> nfs;                 ///< measured NFs, the newest last; at most kMaxMeasuredNfs
   std::vector<MeasuredOnCpu> nfs_on_cpu = {};  ///< on a core of this machine; as `nfs`
   std::vector<MeasuredEnds> ends = {};         ///< the same
 
-  /// That of an H200, for machines that were not measured.
+  /// The profile of an H200, for machines without a measurement.
   static CostProfile built_in();
   /// A profile of `device`, measured now.
   static CostProfile of(device::DeviceInfo const& device, plan::CostModel const& costs);
 
   bool is_of(device::DeviceInfo const& info) const;
-  /// The cost of what chain::find() finds among the NFs of this profile.
+  /// The cost of the NF found by chain::find() in this profile.
   std::optional<share::NfCost> find(NfKey const& nf, std::uint32_t packet_bytes) const;
 };
 
-/// The time as profiles have it.
+/// The current time in the format of profiles.
 std::string now_as_text();
 
 /// "the profile measured 2026-11-21", or "the built-in profile of an NVIDIA H200: run `catena profile` to measure this
 /// machine".
 std::string describe(CostProfile const& profile);
 
-/// One JSON object: format, version, measured, device, methods, host, device_copy_ns_per_byte and, where NFs were
-/// measured, nfs. A method that is not available is null.
+/// One JSON object: format, version, measured, device, methods, host, device_copy_ns_per_byte and, if NFs were
+/// measured, nfs. An unavailable method is null.
 std::string to_json(CostProfile const& profile);
 
-/// The other way round; `name` names the text in messages. InvalidArgument: it is not JSON, not of this format and
-/// version, a key other than nfs is missing, a text is not printable or the time none, or a coefficient is not a number
-/// from 0 to 1e12; nfs as nfs_from_json().
+/// The inverse of to_json(); `name` names the text in messages. InvalidArgument: not JSON, another format or version, a
+/// missing key other than nfs, an unprintable text, an invalid time, or a coefficient outside 0 to 1e12; nfs as
+/// nfs_from_json().
 Result<CostProfile> parse_profile(std::string_view text, std::string_view name);
 
 /// NotFound: no such file. InvalidArgument: not a regular file, longer than 256 KiB, or as parse_profile().
-/// PermissionDenied: it may not be. Unavailable: it cannot be read. Messages name the file and what to do.
+/// PermissionDenied: no permission. Unavailable: the file cannot be read. Messages name the file and the remedy.
 Result<CostProfile> load_profile(std::filesystem::path const& file);
 
-/// Writes a profile, with the folders above it; one with NFs only its owner may read. The file appears whole, by
-/// rename, or stays what it was. InvalidArgument: `file` is there and no regular file. Unavailable: it cannot be
-/// written.
+/// Writes a profile and creates missing folders. A profile with NFs is readable by its owner only. The file is replaced
+/// atomically, by rename. InvalidArgument: `file` exists and is not a regular file. Unavailable: it cannot be written.
 Status save_profile(CostProfile const& profile, std::filesystem::path const& file);
 
-/// The device that device::open(preference) would open, without opening it. None: there is none.
+/// The device that device::open(preference) would open, without opening it; nullopt if no such device exists.
 std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference);
 
-/// The folder of this user's profiles, one file for each device, driver and backend. It is no cache: what is in it
-/// takes a quiet machine to make again. Several processes may use it at once. Thread rule: immutable, any thread.
+/// The folder of this user's profiles, one file per device, driver and backend. It is not a cache: measuring a profile
+/// again takes a quiet machine. Several processes may use it at once. Thread rule: immutable, any thread.
 class ProfileStore {
  public:
   /// $CATENA_DATA_DIR/profiles, else $XDG_DATA_HOME/catena/profiles, else $HOME/.local/share/catena/profiles (XDG Base
@@ -72,14 +71,14 @@ class ProfileStore {
   static ProfileStore from_environment();
   explicit ProfileStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  /// Where the profile of a device is kept; empty where there is no folder.
+  /// The file for the profile of a device; empty without a folder.
   std::filesystem::path file_of(device::DeviceInfo const& info) const;
-  /// Whether there is any profile.
+  /// Whether the store has no profile.
   bool empty() const;
-  /// The profile of a device; the built-in one where there is none, and also, with a warning in the log, where the file
-  /// cannot be used.
+  /// The profile of a device; the built-in one if the store has no file for it or, with a warning in the log, if the
+  /// file cannot be used.
   CostProfile find(device::DeviceInfo const& info) const;
-  /// The same for device_for(preference): for plans. The built-in one where no device is.
+  /// The same for device_for(preference), for plans; the built-in one without a device.
   CostProfile find(device::DevicePreference const& preference) const;
 
  private:

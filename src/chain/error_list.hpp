@@ -7,7 +7,7 @@
 
 namespace catena::chain {
 
-/// The lines of an error as objects: file, line and column where the line names them, else null, and the message.
+/// The lines of an error as objects: file, line and column (null if not in the line), and the message.
 nlohmann::ordered_json errors_of(Status const& status);
 
 }  // namespace catena::chain

@@ -9,12 +9,12 @@
 
 namespace catena::chain {
 
-/// All that is wrong, a line each, so that a user sees it at once. One thread at a time.
+/// Collects all errors, one per line, so that a user sees them at once. One thread at a time.
 class Findings {
  public:
-  /// Adds the lines of an error. What was said of an unknown key before is not said again.
+  /// Adds the lines of an error. A repeated error about an unknown key is left out.
   void add(Status const& status);
-  /// The value, or `otherwise` and the error is added.
+  /// The value; if `result` is an error, adds it and returns `otherwise`.
   template <typename T>
   T take(Result<T> result, T otherwise = T()) {
     add(result.status());

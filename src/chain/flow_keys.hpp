@@ -9,11 +9,11 @@
 
 namespace catena::chain {
 
-/// `flow:` of `spec`; what FlowConfig has without it. InvalidArgument at file:line:column.
+/// `flow:` of `spec`; the defaults of FlowConfig without it. InvalidArgument at file:line:column.
 Result<FlowConfig> read_flow(FileSection& spec);
 
-/// The key in the first word of `config.key_file`. InvalidArgument at file:line:column, which says what to write there;
-/// what the system says where the file cannot be read.
+/// The key in the first word of `config.key_file`. InvalidArgument at file:line:column, with the expected contents; the
+/// system's error if the file cannot be read.
 Result<std::vector<std::uint8_t>> read_signal_key(FlowSignalsConfig const& config);
 
 }  // namespace catena::chain

@@ -18,15 +18,15 @@
 #include <string_view>
 #include <vector>
 
-/// A chain that branches: its steering table says where packets go from rx and from each NF. Pure.
+/// A chain with branches. Its steering table has the next hop of packets from rx and from each NF. Pure.
 namespace catena::chain {
 
 using plan::kRx;
 using plan::kTx;
-/// Stands for the end of packets that a table drops.
+/// Target of packets dropped by a table.
 inline constexpr std::size_t kDrop = SIZE_MAX - 2;
 
-/// Words that stand in a graph where the name of an NF may be.
+/// Reserved words in place of an NF name in a graph.
 inline constexpr std::string_view kRxWord = "rx";
 inline constexpr std::string_view kTxWord = "tx";
 inline constexpr std::string_view kDropWord = "drop";
@@ -34,13 +34,13 @@ inline constexpr std::string_view kDropWord = "drop";
 /// Outputs of every NF, by their numbers.
 inline constexpr std::array<std::string_view, nf::kOwnOutputs> kCommonOutputs{"pass", "alert"};
 
-/// What a row asks of a packet; with no condition, nothing.
+/// The conditions of a row; without a condition it matches every packet.
 struct SteerMatch {
   io::TrafficMatch traffic = {};
-  std::optional<std::uint16_t> rx_port = {};    ///< that it came in on
-  std::optional<std::uint16_t> tx_port = {};    ///< that it is to leave through, as NFs said so far
-  std::optional<packet::Verdict> verdict = {};  ///< of all NFs so far: kAlert where one raised an alert, else kPass
-  std::string output = {};                      ///< name of that by which it leaves the NF; empty: any
+  std::optional<std::uint16_t> rx_port = {};    ///< ingress port
+  std::optional<std::uint16_t> tx_port = {};    ///< egress port, as set by the NFs so far
+  std::optional<packet::Verdict> verdict = {};  ///< of all NFs so far: kAlert if one raised an alert, else kPass
+  std::string output = {};                      ///< name of the output of the NF; empty: any
 
   bool operator==(SteerMatch const&) const = default;
   bool has_conditions() const { return *this != SteerMatch(); }
@@ -48,75 +48,72 @@ struct SteerMatch {
 /// "dst 10.1.0.0/16, output alert"; empty for a match without a condition.
 std::string to_string(SteerMatch const& match);
 
-/// Packets that leave `from` and meet `match` go to `to`, or a copy of each does. Of a packet's rows those up to the
-/// first that is no mirror count.
+/// Packets from `from` matching `match` go to `to`, or a copy of each does. Of the rows matching a packet, only the
+/// mirrors before the first other row and this row apply.
 struct SteerRow {
-  std::size_t from = kRx;  ///< an NF by its number, or kRx
+  std::size_t from = kRx;  ///< number of an NF, or kRx
   SteerMatch match = {};
-  std::size_t to = kTx;  ///< an NF, kTx, or kDrop where it is no mirror
+  std::size_t to = kTx;  ///< an NF, kTx, or kDrop if not a mirror
   bool is_mirror = false;
   std::string position = {};  ///< file:line:column
-  bool is_of_rest = false;    ///< stands for `unmatched`: of packets that meet no row of the file
+  bool is_of_rest = false;    ///< from `unmatched`: for packets matching no row of the file
 };
 
 struct Graph {
-  std::vector<SteerRow> rows;  ///< as in the file, one for each `from`; of each the last takes all that is left
+  std::vector<SteerRow> rows;  ///< in file order, one per `from`; the last of each `from` matches all remaining packets
   std::string position = {};   ///< file:line:column
 };
 
-/// Adds, where packets may leave rx or one of `nfs` NFs that no row is for, a row by which they go to `to`.
+/// Adds a row to `to` for rx, and for each of `nfs` NFs, unless its rows match all packets.
 void add_rows_of_rest(Graph& graph, std::size_t nfs, std::size_t to, std::string const& position);
 
-/// Places that get copies, for each table that makes some: as many copies of a packet there may be at once.
+/// Number of pairs of a table and one of its mirror targets: the maximum number of copies of a packet at once.
 std::uint32_t mirrors_of(Graph const& graph);
 
-/// Targets of one table: as many as a Decision has bits.
+/// Maximum number of targets of one table: the bits of a Decision.
 inline constexpr std::size_t kMaxSteerTargets = 64;
 
-/// The ways that packets may take, each once: from rx, and from the NFs in their order. Packets that are dropped take
-/// none.
+/// The links that packets may take, each once: from rx, and from the NFs in their order. Dropped packets take no link.
 std::vector<plan::Link> links_of(Graph const& graph, std::size_t nfs);
 
-/// The fields that the table of `from` reads on the CPU; all where it copies packets.
+/// The fields that the table of `from` reads on the CPU; all if it copies packets.
 packet::FieldSet reads_of(Graph const& graph, std::size_t from);
 
-/// Numbers of NFs so that packets come to each behind all that they met before; of several such orders the nearest to
-/// that of the file. `names`: of the NFs. InvalidArgument, at a row, where packets would come to an NF again; the text
-/// has the way round.
+/// A topological order of the NFs, the nearest to the order of the file. `names`: of the NFs. InvalidArgument, at a
+/// row, if packets would reach an NF again; the message shows the cycle.
 Result<std::vector<std::size_t>> order_of(Graph const& graph, std::span<const std::string> names);
 
 /// The graph with NF `order[i]` as number i.
 Graph renumbered(Graph graph, std::span<const std::size_t> order);
 
-/// Whether all packets that leave NF number `from` go to `to`, and nothing else comes there.
+/// Whether all packets from NF number `from` go to `to`, and `to` receives no others.
 bool is_in_a_row(Graph const& graph, std::size_t from, std::size_t to);
 
-/// What the table of rx, or of an NF, does with packets. Immutable; any thread.
+/// The steering table of rx or of an NF. Immutable; any thread.
 class SteerTable {
  public:
-  /// `outputs`: those of the type of NF `from`, besides kCommonOutputs. InvalidArgument, at its row, for one that it
-  /// does not have.
+  /// `outputs`: of the type of NF `from`, besides kCommonOutputs. InvalidArgument, at its row, for an unknown output.
   static Result<SteerTable> create(Graph const& graph, std::size_t from, std::span<const nf::PacketOutput> outputs);
 
-  /// NFs and kTx, to which packets or copies go from here, each once.
+  /// The NFs and kTx receiving packets or copies from here, each once.
   std::span<const std::size_t> targets() const { return targets_; }
   /// All packets go to the only target.
   bool is_direct() const { return is_direct_; }
   /// Bit i: target i gets copies.
   std::uint64_t mirrors() const { return mirrors_; }
 
-  /// As `to` of a Decision: the packet is dropped.
+  /// Decision::to of a dropped packet.
   static constexpr std::uint8_t kDropped = 0xFE;
-  static constexpr std::uint8_t kUnmatched = 0xFF;  ///< the same, as no row took it
-  static constexpr std::uint8_t kMalformed = 0xFD;  ///< the same, as a row asks for ports that it hides
+  static constexpr std::uint8_t kUnmatched = 0xFF;  ///< the same: no row matched
+  static constexpr std::uint8_t kMalformed = 0xFD;  ///< the same: a row needs ports hidden by the packet
   struct Decision {
-    std::uint8_t to;        ///< position among targets(), or one of the above
+    std::uint8_t to;        ///< index in targets(), or one of the above
     std::uint64_t mirrors;  ///< bit i: a copy goes to target i
   };
-  /// Of a packet that is alive.
+  /// For a packet that is not dropped.
   Decision decide(packet::Packet const& packet) const;
-  /// The same of a packet that has not come here yet, by its headers as they are now; none where the row that it meets
-  /// may depend on what NFs say.
+  /// The same for a packet upstream of this table, by its present headers; nullopt if the matching row may depend on
+  /// the results of NFs.
   std::optional<Decision> foresee(packet::Packet const& packet) const;
 
  private:
@@ -131,7 +128,7 @@ class SteerTable {
   std::uint8_t target(std::size_t to);
   io::Met is_met(Row const& row, packet::Packet const& packet) const;
 
-  std::uint8_t from_ = 0;  ///< number of the NF; no row asks for outputs of rx
+  std::uint8_t from_ = 0;  ///< number of the NF; rows of rx have no output
   std::vector<Row> rows_;
   std::vector<std::size_t> targets_;
   bool is_direct_ = false;

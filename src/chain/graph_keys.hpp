@@ -13,10 +13,9 @@
 
 namespace catena::chain {
 
-/// Reads `graph` and `unmatched` of `spec`, where they are, into `chain`, which has its NFs; these are then in an order
-/// in which packets meet them. What an NF's own outputs are is not known here. InvalidArgument, each at its place, for
-/// names of no NF, packets that would go round, an NF that none comes to, a row that no packet gets as far as, packets
-/// that nothing is said of, and NFs of a group that are not in a row.
+/// Reads `graph` and `unmatched` of `spec`, if present, into `chain`, which has its NFs, and sorts these topologically.
+/// The NFs' own outputs are not known here. InvalidArgument, each at its place, for unknown NF names, cycles, an NF
+/// without packets, an unreachable row, packets without a row, and NFs of a group that are not consecutive.
 Status read_graph(FileSection& spec, ChainConfig& chain);
 
 }  // namespace catena::chain

@@ -8,12 +8,12 @@
 #include <string>
 #include <string_view>
 
-/// A chain as a picture: what `catena show graph` prints. Chains without a graph are a row. Pure.
+/// A chain as a picture, printed by `catena show graph`. A chain without a graph is a row. Pure.
 namespace catena::chain {
 
 enum class GraphFormat { kText, kMermaid, kDot };
 
-/// kText: the steering table, from rx to tx, NF by NF. kMermaid: a flowchart for pages that draw such. kDot: for
+/// kText: the steering table, from rx to tx, NF by NF. kMermaid: a flowchart for pages that render Mermaid. kDot: for
 /// Graphviz.
 std::string draw(ChainConfig const& chain, GraphFormat format);
 

@@ -10,21 +10,20 @@
 #include <string_view>
 #include <vector>
 
-/// The keys of a chain file as tables: what checks them, what reads them and what describes them (`catena show schema`)
-/// is the same.
+/// The keys of a chain file as tables, for checking, reading and describing them (`catena show schema`).
 namespace catena::chain {
 
 enum class KeyKind {
   kText,      ///< any
   kName,      ///< at most kMaxNameLength letters, digits, '-', '_' and '.'
-  kFile,      ///< text that names a file
+  kFile,      ///< name of a file
   kTexts,     ///< one text, or a list of `minimum` to `maximum`
   kWord,      ///< one of `words`
-  kDevices,   ///< what device::parse_preferences() takes: one text, or a list of up to `maximum`
-  kInteger,   ///< `minimum` to `maximum`, or one of `words` where there are some
+  kDevices,   ///< for device::parse_preferences(): one text, or a list of up to `maximum`
+  kInteger,   ///< `minimum` to `maximum`, or one of `words`, if any
   kNumber,    ///< `minimum` to `maximum`, with or without a fraction
-  kIntegers,  ///< one such number, or a list of 1 to `most`
-  kSection,   ///< a mapping with the keys `keys`, or one of `words` where there are some
+  kIntegers,  ///< one integer, or a list of 1 to `most`
+  kSection,   ///< a mapping with the keys `keys`, or one of `words`, if any
   kSections,  ///< a list of at most `maximum` such mappings
   kOfNf,      ///< a mapping with the keys of the NF's type
 };
@@ -33,17 +32,17 @@ struct Key {
   std::string_view name;
   KeyKind kind = KeyKind::kText;
   std::string_view help;
-  std::string_view fallback = {};  ///< as a chain file would have it; empty: there is none
+  std::string_view fallback = {};  ///< in the syntax of a chain file; empty: no default
   bool is_required = false;
-  std::string_view stands_in = {};  ///< the key that makes this one needless, where it is required
-  bool is_nullable = false;         ///< `null` is a value, too
-  bool takes_text = false;          ///< of a section: any text may stand for it, which its reader judges
+  std::string_view stands_in = {};  ///< if required: the key that makes this one optional
+  bool is_nullable = false;         ///< `null` is valid, too
+  bool takes_text = false;          ///< of a section: any text is valid, too; its reader checks it
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
   std::int64_t most = 0;
   std::span<const std::string_view> words = {};
   std::span<const Key> keys = {};
-  /// Of `keys`: those of which a section has exactly one, as they are shown: "pcap: FILE".
+  /// Of `keys`: a section has exactly one of these, as displayed: "pcap: FILE".
   std::span<const std::string_view> alternatives = {};
 };
 
@@ -52,12 +51,11 @@ inline constexpr std::size_t kMaxNameLength = 64;
 /// The top level.
 std::span<const Key> chain_keys();
 
-/// All that is wrong with the keys of a section and of those in it, taken by themselves: unknown, missing, no such
-/// value. A line each.
+/// All errors in the keys of a section and its subsections, each key by itself: unknown, missing, invalid value. One
+/// per line.
 Status check_keys(nf::Config section, std::span<const Key> keys);
 
-/// A section of which check_keys() said that it is fine, by its table. Each getter takes the name of a key of the
-/// table.
+/// A section accepted by check_keys(), read by its table. Each getter takes the name of a key of the table.
 class FileSection {
  public:
   FileSection(nf::Config config, std::span<const Key> keys) : config_(std::move(config)), keys_(keys) {}
@@ -70,9 +68,9 @@ class FileSection {
   Result<double> number(std::string_view name);
   Result<std::vector<std::int64_t>> integers(std::string_view name);
   Result<std::vector<std::string>> texts(std::string_view name);
-  /// Whether the value is one of the words that stand for a section.
+  /// Whether the value is a word in place of a section.
   bool is_word(std::string_view name) { return config_.has(name) && config_.string(name).ok(); }
-  /// Empty where the key is missing and not required.
+  /// Empty if the key is missing and not required.
   Result<FileSection> section(std::string_view name);
   Result<std::vector<FileSection>> sections(std::string_view name);
 

@@ -9,15 +9,15 @@
 #include <array>
 #include <string_view>
 
-/// What a chain file says of headers, at a shared port and in a graph.
+/// The header conditions of a chain file, for shared ports and graphs.
 namespace catena::chain {
 
 /// Words of `protocol`.
 inline constexpr std::array<std::string_view, 4> kProtocolNames{"icmp", "tcp", "udp", "esp"};
 inline constexpr std::string_view kUntaggedWord = "untagged";
 
-/// Reads the conditions of a section; it may have other keys, too. InvalidArgument, at its place, for one that is none
-/// or that no frame meets.
+/// Reads the conditions of a section, which may have other keys, too. InvalidArgument, at its place, for an invalid
+/// condition or one met by no frame.
 Result<io::TrafficMatch> read_match(FileSection& section);
 
 }  // namespace catena::chain

@@ -10,42 +10,42 @@
 #include <string>
 #include <vector>
 
-/// The files that a run reads and writes, wherever they are named.
+/// The files read and written by a run, wherever they are named.
 namespace catena::chain {
 
 struct NamedFile {
-  std::string who;       ///< "tx", "--record", "'rules'": what names it
+  std::string who;       ///< "tx", "--record", "'rules'": the key or option naming it
   std::string position;  ///< file:line:column of the name; empty on the command line
   std::string path;
   bool is_written = false;
 };
 
-/// Those of the chain file, its NFs (`of_nfs`: what nf::NamedFiles collected while they were made) and the command
-/// line. Standard input is not among them; standard output has the path "-".
+/// The files of the chain file, its NFs (`of_nfs`: collected by nf::NamedFiles while they were created) and the command
+/// line. Standard input is left out; standard output has the path "-".
 std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
                                    std::span<const nf::NamedFile> of_nfs);
 
-/// The keys that an NF of a chain encrypts with.
+/// The encryption keys of an NF of a chain.
 struct KeysOfNf {
   std::string nf;        ///< its name
   std::string position;  ///< of its entry in the chain file
   std::vector<nf::NamedKey> keys;
 };
 
-/// Whether no two NFs encrypt with the same key: they would encrypt different packets with the same key stream. The
-/// InvalidArgument has a line for each NF with a key of one before it, with the names of both and what has the key.
+/// Whether no two NFs encrypt with the same key: they would encrypt different packets with the same key stream.
+/// InvalidArgument has one line per NF with a key of an earlier NF, with the names of both and the holders of the key.
 Status check_keys(std::span<const KeysOfNf> nfs);
 
-/// Whether packets, or lines about them, go to standard output: nothing else may then.
+/// Whether packets, or lines about them, go to standard output, which may then have no other use.
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options);
 
-/// Whether those of `of_nf` that are written can be written for an NF in a process of its own: InvalidArgument with the
-/// position of a FIFO, whose reader nobody could wait for.
+/// Whether an NF in its own process can have the written files among `of_nf`. InvalidArgument, with the position, for a
+/// FIFO: no thread could wait for its reader.
 Status check_written_for_process(std::span<const nf::NamedFile> of_nf);
 
-/// Whether each file that is written can be: its folder is there, it is no folder and may be written to, and nobody
-/// else reads or writes it, under whichever name (symbolic and hard links are followed; devices such as /dev/null may
-/// be named often). Opens nothing. InvalidArgument says all that is wrong, one line each, with the positions.
+/// Whether each written file is writable: its folder exists, it is not a folder, its permissions allow it, and no other
+/// part of the run reads or writes it, under any name (symbolic and hard links are followed; devices such as /dev/null
+/// may be named often). Opens nothing. InvalidArgument lists all errors, one per line, with the positions.
 Status check_files(std::span<const NamedFile> files);
 
 }  // namespace catena::chain

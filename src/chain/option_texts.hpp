@@ -12,7 +12,7 @@
 
 namespace catena::chain {
 
-/// The options of a run as they are typed, one member for each of `catena run`; empty: not given.
+/// The options of a run as typed, one member per option of `catena run`; empty: not given.
 struct OptionTexts {
   bool operator==(OptionTexts const&) const = default;
 
@@ -25,8 +25,8 @@ struct OptionTexts {
   std::string sync;                 ///< empty: adaptive
   std::string pushdown;             ///< "on" or "off"; empty: on
   std::string methods;              ///< empty: all
-  std::string profile;              ///< file; empty: that of the device, else the built-in one
-  std::string share;                ///< empty: every NF takes the whole device
+  std::string profile;              ///< file; empty: the profile of the device, else the built-in one
+  std::string share;                ///< empty: every NF uses the whole device
   std::string parts;                ///< empty: as SharingOptions
   std::string cores;                ///< empty: any
   std::uint32_t compute_units = 0;  ///< as SharingOptions
@@ -34,16 +34,16 @@ struct OptionTexts {
   bool new_keys = false;
 };
 
-/// A `--device`: one, or several with commas between them. As device::parse_preferences().
+/// A `--device` option: one device, or several separated by commas. As device::parse_preferences().
 Result<std::vector<device::DevicePreference>> parse_devices(std::string_view text);
 
-/// `--share`, `--parts` and `--compute-units`, of which the empty ones and 0 were not given; none: --share was not.
-/// InvalidArgument says what is allowed.
+/// `--share`, `--parts` and `--compute-units`; empty texts and 0 were not given. Nullopt without --share.
+/// InvalidArgument lists the allowed values.
 Result<std::optional<SharingOptions>> sharing_options_of(std::string const& share, std::string const& parts,
                                                          std::uint32_t compute_units);
 
-/// What the options say of a run of a chain; chooses its shards where the file leaves their number open. Reads the cost
-/// profile that they name. InvalidArgument says what is allowed; as load_profile().
+/// The options of a run of a chain; chooses its shards if the file leaves their number open. Reads the cost profile
+/// named in the options. InvalidArgument lists the allowed values; as load_profile().
 Result<RunOptions> run_options_of(OptionTexts const& texts, ChainConfig& config);
 
 }  // namespace catena::chain

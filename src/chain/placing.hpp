@@ -15,19 +15,19 @@
 #include <string>
 #include <vector>
 
-/// Where the NFs run that are `on: auto`: decided once, before a chain runs, from the chain file, the cost profile and
-/// what there is to run on. So whoever asks with the same gets the same answer.
+/// The placement of NFs with `on: auto`: decided once, before a chain runs, from the chain file, the cost profile and
+/// the available hardware. Equal inputs give equal placements.
 namespace catena::chain {
 
 bool has_auto(ChainConfig const& config);
 
-/// What a chain runs on.
+/// The hardware for a chain.
 struct Place {
-  std::optional<device::DeviceInfo> device;  ///< of several the first; none: there is none
+  std::optional<device::DeviceInfo> device;  ///< of several devices the first; nullopt: no device
   std::uint32_t workers = 1;
-  std::uint32_t compute_units = 0;  ///< of the device, at most; 0: all
+  std::uint32_t compute_units = 0;  ///< maximum number, of the device; 0: all
 };
-/// As the options of a run say it.
+/// From the options of a run.
 Place place_of(RunOptions const& options, std::optional<device::DeviceInfo> device);
 
 /// One NF of the chain.
@@ -36,10 +36,10 @@ struct PlacedEntry {
   bool is_auto = false;
   plan::Processor on = plan::Processor::kCpu;
   share::Reason reason = share::Reason::kFixed;
-  std::optional<double> cpu_ns;         ///< that it takes for a packet on the CPU; none: not known
-  double gpu_ns = 0;                    ///< the same on the gpu, with its part of it; 0: not known, or there is no room
+  std::optional<double> cpu_ns;         ///< per packet on the CPU; nullopt: unknown
+  double gpu_ns = 0;                    ///< per packet on the gpu, with its SM partition; 0: unknown, or no room
   std::optional<double> otherwise_pps;  ///< with it on the other side, and rx and tx no limit; 0: does not fit
-  std::string note;                     ///< why it cannot be on the gpu, or what would have to be known; else empty
+  std::string note;                     ///< why it cannot be on the gpu, or which measurement is missing; else empty
 };
 
 struct Placement {
@@ -48,21 +48,21 @@ struct Placement {
   share::Estimate all_cpu;
   share::Estimate all_gpu;
   share::Machine machine;
-  std::uint32_t packet_bytes = 0;  ///< of packets as they are expected, on average
-  std::string device;              ///< name of the device; empty: none
-  bool is_partial = false;         ///< what some NF takes where it is, is not known, and counts as nothing
+  std::uint32_t packet_bytes = 0;  ///< expected average size of packets
+  std::string device;              ///< name of the device; empty: no device
+  bool is_partial = false;         ///< the cost of some NF at its place is unknown, and counts as 0
 };
 
-/// Decides for each NF `on: auto`, and puts that into `on`: as share::place(), by the costs that sync.profile has for
-/// the NF with its configuration and rule files, for packets of the average size, and by what the planner says that
-/// each placement moves. An NF without a kernel is on the CPU, and so is a plugin, which nobody measures. One with a
-/// process of its own has a plan of its own. `config`: as apply() leaves it. Makes the NFs for itself. Errors: as
-/// check(), all that is wrong.
+/// Decides for each NF `on: auto`, and sets its `on`: as share::place(), by the costs in sync.profile for the NF with
+/// its configuration and rule files, for packets of the average size, and by the planned moves of each placement. An NF
+/// without a kernel is on the CPU, and so is a plugin, which is never measured. An NF in its own process has its own
+/// plan. `config`: as after apply(). Creates NFs for itself. Errors: as check(), listing all errors.
 Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Place const& where, nf::Registry const& registry);
 
 /// "ids  auto -> gpu: 31.0 ns a packet, cpu 812.0 ns; on the cpu the chain would achieve 1.2 Mpps".
 std::string describe(PlacedEntry const& entry);
-/// A line for each NF `on: auto`, then what the chain achieves by the model and what it would on either side.
+/// One line per NF `on: auto`, then the modelled throughput of the chain as placed, and with all of them on either
+/// side.
 std::vector<std::string> describe(Placement const& placement);
 nlohmann::ordered_json to_json(Placement const& placement);
 

@@ -19,9 +19,9 @@ struct ProcessPlan {
   plan::Comparison plans;
 };
 
-/// The plans that processes make for NFs of theirs which are on the gpu, in the order of the chain: by the built-in
-/// costs and for a mix of sizes, as they know no others. Processes with a plug-in are left out: only they know what it
-/// reads. Opens no port and no device. Errors: as plan_chain().
+/// The plans made by NF processes for their NFs on the gpu, in chain order: with the built-in costs and a mix of sizes,
+/// because they know no others. Processes with a plug-in are left out: only they know its hints. Opens no port and no
+/// device. Errors: as plan_chain().
 Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, SyncOptions const& options,
                                                 nf::Registry const& registry);
 

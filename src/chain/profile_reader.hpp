@@ -9,34 +9,34 @@
 #include <string>
 #include <string_view>
 
-/// Reading a cost profile, for the files that know its parts.
+/// Reader of cost profiles, for the code of their sections.
 namespace catena::chain {
 
 using Json = nlohmann::ordered_json;
 
-/// At the end of what is said about a profile that cannot be used.
+/// Ends messages about an unusable profile.
 inline constexpr std::string_view kMeasureAgain = "; `catena profile` measures anew";
 
 constexpr bool is_printable(char c) { return c >= ' ' && c <= '~'; }
-/// "2026-11-21T18:30:10Z": digits where digits belong.
+/// "2026-11-21T18:30:10Z", with digits in the right places.
 bool is_time(std::string_view text);
 
-/// Reads members of JSON objects; the first thing that is wrong is kept, with the path to it. Where a member is wrong,
-/// what is returned is empty or 0. `path` is that of `from`, with a dot at its end: "methods.staged."
+/// Reads members of JSON objects; keeps the first error, with the path to it. A wrong member reads as empty or 0.
+/// `path` is the path of `from`, with a dot at its end: "methods.staged."
 class ProfileReader {
  public:
-  /// `name` is that of the text in messages; it must outlive the reader.
+  /// `name` names the text in messages; it must outlive the reader.
   explicit ProfileReader(std::string_view name) : name_(name) {}
 
   Json const& object(Json const& from, std::string const& path, std::string_view key);
   /// From 0 to 1e12.
   double number(Json const& from, std::string const& path, std::string_view key);
-  /// A whole number from `least` to `most`; where it is none, `least`.
+  /// A whole number from `least` to `most`; `least` if it is wrong.
   std::uint32_t whole(Json const& from, std::string const& path, std::string_view key, std::uint32_t least,
                       std::uint32_t most);
   /// Of printable ASCII.
   std::string text(Json const& from, std::string const& path, std::string_view key);
-  /// Null where it is missing.
+  /// Null if missing.
   Json const* member(Json const& from, std::string const& path, std::string_view key);
   void complain(std::string const& path, std::string_view key, std::string_view what);
   Status const& status() const { return status_; }

@@ -23,106 +23,105 @@
 
 namespace catena::chain {
 
-/// What NFs with `isolation: process` need of who runs them.
+/// The caller's settings for NFs with `isolation: process`.
 struct NfProcesses {
   std::string program;                    ///< see nf_process::find_nf_program()
-  std::optional<std::uint32_t> uid = {};  ///< who they are; none: as nf_process::ProcessOptions
+  std::optional<std::uint32_t> uid = {};  ///< their user; nullopt: as nf_process::ProcessOptions
   std::optional<std::uint32_t> gid = {};
-  /// As nf_process::ProcessOptions, for the NF of that name.
+  /// As nf_process::ProcessOptions, for the NF of this name.
   std::function<Result<device::remote::Fd>(std::string const& nf, std::string const& preference, std::string* why)>
       connect_device = {};
-  /// Has a process make the NF, on the CPU, as the chain says, and ends it: for check(). Errors: the NF's own. Null:
-  /// plug-ins are not asked.
+  /// For check(): has a process create the NF, on the CPU, with the settings of the chain, and ends it. Errors: the
+  /// NF's own. Null: plug-ins are not checked.
   std::function<Status(NfConfig const&, ChainConfig const&)> try_out = {};
   std::stop_token give_up = {};  ///< as nf_process::ProcessOptions
 };
 
-/// Parts of a GPU that another process hands out to the NFs of a chain, in their order. Any thread.
+/// SM partitions of the NFs of a chain, in their order, assigned by another process. Any thread.
 struct GivenParts {
-  std::function<std::vector<share::Part>()> now;  ///< without SMs: it has not said yet, and the NF takes all
-  std::function<void(std::vector<share::Part> const&)> taken;  ///< the NFs have these now
+  std::function<std::vector<share::Part>()> now;               ///< without SMs: not assigned yet, and the NF takes all
+  std::function<void(std::vector<share::Part> const&)> taken;  ///< the NFs use these from now on
 };
 
 /// How the NFs of a chain share its device: `--share`, `--parts` and `--compute-units`.
 struct SharingOptions {
   share::Mode mode = share::Mode::kUncoordinated;
-  std::optional<share::Parts> parts = std::nullopt;  ///< none: green contexts where the device has them, else blocks
-  std::uint32_t compute_units = 0;                   ///< that they share; 0: all
-  /// With which they share it with the NFs of other chains, in that mode; null: they are alone.
+  std::optional<share::Parts> parts = std::nullopt;  ///< nullopt: green contexts if the device has them, else blocks
+  std::uint32_t compute_units = 0;                   ///< shared by them; 0: all
+  /// Shares the device with the NFs of other chains, in that mode; null: the chain's own NFs alone.
   std::shared_ptr<share::Divisions> divisions = nullptr;
-  std::optional<GivenParts> given = std::nullopt;  ///< takes the place of a division
+  std::optional<GivenParts> given = std::nullopt;  ///< replaces a division
 };
 
-/// What the command line adds to a chain file.
+/// The settings of the command line, in addition to a chain file.
 struct RunOptions {
   std::optional<PortConfig> rx;
   std::optional<PortConfig> tx;
-  std::vector<device::DevicePreference> devices;  ///< empty: the file's
+  std::vector<device::DevicePreference> devices;  ///< empty: as in the file
   std::string record_path;                        ///< empty: no record
-  std::string eve_path;                           ///< where alerts go as EVE JSON lines; empty: nowhere
-  std::string trace_path;    ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
-  std::string profile_path;  ///< where sync.profile was read from, so that nothing is written there
-  bool trace = false;        ///< keeps the time line for traces() where no file is wanted
-  std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
-  std::uint32_t workers = 1;         ///< 0, for apply(): as many as there are cores
-  bool new_keys = false;             ///< no key of the chain was used before: of one start
+  std::string eve_path;                           ///< for alerts as EVE JSON lines; empty: not written
+  std::string trace_path;    ///< for the timeline of launches from run() (see to_chrome_trace()); empty: not written
+  std::string profile_path;  ///< file of sync.profile, which must not be overwritten
+  bool trace = false;        ///< keeps the timeline for traces() without a file
+  std::vector<std::uint32_t> cores;  ///< worker i stays on cores[i % size]; empty: anywhere
+  std::uint32_t workers = 1;         ///< 0, for apply(): one per core
+  bool new_keys = false;             ///< no key of the chain was used before: for one start
   SyncOptions sync;
-  std::optional<SharingOptions> sharing = std::nullopt;  ///< none: every NF takes the whole device
-  /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
-  /// measure. The plan is still made for what rx says.
+  std::optional<SharingOptions> sharing = std::nullopt;  ///< nullopt: every NF uses the whole device
+  /// If set, these create the source and the sink in place of rx and tx, which are not opened then; for measurement
+  /// programs. The plan is still made for rx.
   std::function<Result<std::unique_ptr<io::Source>>()> make_source;
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
-  bool with_records = false;  ///< NFs give lines for records to who takes them from their instances
-  /// Ports that other chains have, too; null: this chain alone has those that its file says are shared.
+  bool with_records = false;  ///< NFs produce record lines, to be taken from their instances
+  /// Ports shared with other chains; null: the chain has the shared ports of its file alone.
   std::shared_ptr<io::PortSwitches> switches;
-  /// Where the memory of packets is another process's, takes the place of memory::PacketPool::create() with so many
-  /// queues.
+  /// If packet memory belongs to another process: replaces memory::PacketPool::create(), with this number of queues.
   std::function<Result<std::shared_ptr<memory::PacketPool>>(std::uint32_t queues)> make_pool;
-  /// What NFs are told of the run; none: what rx and tx say.
+  /// The liveness of rx and tx for NFs; nullopt: from rx and tx.
   std::optional<nf::Ends> ends = std::nullopt;
-  /// What the NFs are of those with the same configuration, where the others are somebody else's; none: all are here.
+  /// The shard of the NFs, if another process has the other shards of the same configuration; nullopt: all are here.
   std::optional<nf::Shard> shard = std::nullopt;
-  /// Where the NFs are part of another process's run, what that is; its `new_keys` is not looked at.
+  /// If the NFs are part of the run of another process: its context, of which `new_keys` is ignored.
   std::optional<nf::RunContext> context = std::nullopt;
-  /// How NFs with a process of their own get it. Its program is empty where they cannot have one.
+  /// Settings for NFs in their own process. The program is empty if they cannot have one.
   NfProcesses processes = {};
-  /// As device::open(), which it takes the place of where given: devices that other processes own, and those of tests.
-  /// Any thread.
+  /// If set, replaces device::open(): for devices owned by other processes, and for tests. Any thread.
   std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string* why)> open_device;
-  /// A device that was lost can be opened again: that is tried until it works, and then the chain returns to it.
+  /// A lost device can be opened again: the chain retries until it succeeds, and then returns to the device.
   bool device_returns = false;
-  std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
+  std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; nullopt: sync.profile
 };
 
-/// What a device server is to keep to for chains that share its device so.
+/// The limits of a device server for chains with this sharing.
 device::remote::ServerLimits server_limits(std::optional<SharingOptions> const& sharing);
 
-/// What a device server is for: all who use a device; the chains of one tenant; one process, that of an NF or group or
-/// that of a chain's other NFs.
+/// The clients of a device server: all users of a device; the chains of one tenant; or one process, of an NF or group,
+/// or of a chain's other NFs.
 enum class ServersFor { kDevice, kTenant, kProcess };
-/// "device", "tenant" or "process", as `--device-servers` takes it. InvalidArgument with what may be written.
+/// "device", "tenant" or "process", as in `--device-servers`. InvalidArgument lists the allowed values.
 Result<ServersFor> parse_servers_for(std::string_view text);
-/// Whether NFs can share a GPU so. InvalidArgument: parts of it and turns are those of one server.
+/// Whether NFs can share a GPU with such servers. InvalidArgument: SM partitions and temporal sharing work within one
+/// server only.
 Status check_servers(ServersFor servers, std::optional<SharingOptions> const& sharing);
 
-/// Who opens devices of servers.
+/// A client of device servers.
 struct ServerClient {
   std::string chain;
   std::string tenant;
   ServersFor servers = ServersFor::kDevice;
 };
-/// Has a run open devices through `servers`, which outlive it, as the client that its chain is called, and the process
-/// of an NF as CHAIN/NF, and return to them after a loss. Servers that are not for a device end when `options` and
-/// what is made of them do. A client in quarantine has no device: the CPU serves it.
+/// Makes a run open devices through `servers`, which must outlive it, and return to them after a loss. The client name
+/// is the chain's; for the process of an NF it is CHAIN/NF. Servers of kTenant and kProcess end with `options` and the
+/// objects made from it. A client in quarantine has no device: the CPU serves it.
 void use_servers(device::remote::ServerPool& servers, ServerClient const& client, RunOptions& options);
 
-/// Whether nobody sees in which order packets of several flows leave.
+/// Whether the order of packets of several flows is invisible in the output.
 bool hides_order(ChainConfig const& config, RunOptions const& options);
 
-/// The same, and rx is artificial traffic that goes nowhere: each shard may make its part of the packets by itself.
+/// The same, and rx is artificial traffic and tx discards it: each shard may make its part of the packets by itself.
 bool may_divide_traffic(ChainConfig const& config, RunOptions const& options);
 
-/// Puts into `config` what `options` say, and the number of shards where it is open. A second time changes nothing.
+/// Applies `options` to `config`, and sets the number of shards if it is open. A second call changes nothing.
 /// InvalidArgument for fewer shards than devices.
 Status apply(RunOptions const& options, ChainConfig& config);
 

@@ -7,9 +7,9 @@
 
 namespace catena::chain {
 
-/// The JSON Schema (draft 2020-12) of a chain file, made of the tables that check it and of what the NFs of `registry`
-/// say of their keys; for editors. It is a little more tolerant than `catena check`: it cannot say that names differ,
-/// or what is in the files that a chain names.
+/// The JSON Schema (draft 2020-12) of a chain file, for editors. It is built from the tables used to check a file and
+/// from the keys of the NFs in `registry`. It accepts slightly more than `catena check`: unique names and the contents
+/// of named files cannot be expressed.
 std::string chain_schema(nf::Registry const& registry);
 
 }  // namespace catena::chain

@@ -11,23 +11,23 @@
 
 namespace catena::chain {
 
-/// NFs next to each other whose packets are divided in the same way, among as many shards.
+/// Consecutive NFs with the same division of packets into the same number of shards.
 struct Section {
   std::size_t first = 0;  ///< number of its first NF
-  std::size_t end = 0;    ///< of the one behind its last
+  std::size_t end = 0;    ///< number of the NF after its last
   std::uint32_t shards = 1;
-  std::optional<std::size_t> divided_by;  ///< the NF whose divider says which shard; none: the flow, or there is one
+  std::optional<std::size_t> divided_by;  ///< the NF whose divider selects the shard; nullopt: by flow, or one shard
 
   friend bool operator==(Section const&, Section const&) = default;
 };
 
-/// How a chain runs in `shards`: as few sections as its NFs allow, since packets change hands between two of them. One
-/// NF that has to see all packets is a section of one shard, those in front of it and behind it are divided. A chain
-/// without NFs is one section. Pure.
+/// The sections of a chain with `shards` shards: as few as its NFs allow, since packets are handed over between
+/// sections. An NF that has to see all packets is in a section of one shard, and the NFs before and after it are
+/// divided. A chain without NFs is one section. Pure.
 std::vector<Section> sections_of(std::span<nf::Instance* const> nfs, std::uint32_t shards);
 
-/// How a graph runs in `shards`: as one section, of several shards where each NF decides each packet or each flow by
-/// itself, else of one. Pure.
+/// The section of a graph with `shards` shards: several shards if each NF processes each packet or each flow by itself,
+/// else one. Pure.
 Section section_of_graph(std::span<nf::Instance* const> nfs, std::uint32_t shards);
 
 }  // namespace catena::chain

@@ -6,18 +6,17 @@
 
 #include <catena/core/status.hpp>
 
-/// What a chain file says of ports that other chains have, too.
+/// The keys of a chain file for ports shared with other chains.
 namespace catena::chain {
 
-/// Puts what `shared` of `rx:` or `tx:` says into `port`. An error at its place where it stands beside something that
-/// is no port.
+/// Reads `shared` of `rx:` or `tx:` into `port`. An error at its place if the section is not a port.
 Status read_sharing(FileSection& section, PortConfig& port);
 
-/// The same of `match` of `rx:`, after read_sharing(). Errors, each at its place, for a port that is not shared and a
-/// condition that no frame meets.
+/// Reads `match` of `rx:`, after read_sharing(). Errors, each at its place, for a port that is not shared and a
+/// condition met by no frame.
 Status read_matches(FileSection& section, PortConfig& port);
 
-/// Whether a port that stands at both ends is shared at both or neither; `spec` has `rx` and `tx`. An error at `tx`.
+/// Whether each port in both rx and tx is shared in both or in neither; `spec` has `rx` and `tx`. An error at `tx`.
 Status check_sharing(FileSection& spec, PortConfig const& rx, PortConfig const& tx);
 
 }  // namespace catena::chain

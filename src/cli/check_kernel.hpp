@@ -7,12 +7,12 @@
 
 #include "static_check/static_check.hpp"
 
-/// What `catena check-kernel` and `catena check --kernels` share.
+/// Shared by `catena check-kernel` and `catena check --kernels`.
 namespace catena::cli {
 
 /// {"ok", "refused", "cautions"}.
 nlohmann::ordered_json to_json(static_check::Report const& report);
-/// What is refused to standard error; warnings, or that all is well with `name`, to standard output.
+/// Prints refusals to standard error, and warnings or the acceptance of `name` to standard output.
 void print(static_check::Report const& report, std::string const& name);
 
 }  // namespace catena::cli

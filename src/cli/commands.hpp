@@ -18,72 +18,72 @@ inline constexpr int kExitUsage = 2;   ///< the command line is wrong
 struct RunArguments : chain::OptionTexts {
   std::string chain_file;
   std::string nf_path;
-  bool device_server = false;             ///< run: the device is in a process of its own
+  bool device_server = false;             ///< run: the device is in a separate process
   std::string device_servers = "device";  ///< run: see chain::ServersFor
   bool json = false;
-  bool quiet = false;    ///< no first lines and no live line
+  bool quiet = false;    ///< no start report and no live line
   bool kernels = false;  ///< check: also the kernels of the chain's NFs
-  bool verbose = false;  ///< run: also what each stage did; check: each rule that is not applied
+  bool verbose = false;  ///< run: also the work of each stage; check: each rule not applied
 };
 
 struct ServiceArguments {
   std::string socket;            ///< empty: see service::default_socket()
   std::string state;             ///< folder; empty: see service::default_state_folder()
-  std::string metrics;           ///< address and port; empty: none
+  std::string metrics;           ///< address and port; empty: no metrics
   std::vector<std::string> pci;  ///< devices for chains of the service
-  std::string share;             ///< how NFs of all chains share a device; with it, as chain::OptionTexts:
+  std::string share;             ///< how all chains' NFs share a device; this and the next two: chain::OptionTexts
   std::string parts;
   std::uint32_t compute_units = 0;
   std::string device_servers = "device";  ///< see chain::ServersFor
   std::string name;                       ///< of a chain; get: empty for all
   bool json = false;
   bool once = false;     ///< top: one frame
-  bool dry_run = false;  ///< apply: only say what would change
+  bool dry_run = false;  ///< apply: only print the changes
 };
 
 struct KernelArguments {
-  std::vector<std::string> files;    ///< the kernel first
+  std::vector<std::string> files;    ///< the kernel file first
   std::vector<std::string> defines;  ///< "LANES=8": macros of a plan without CATENA_; the others have defaults
   bool json = false;
 };
 
 int run(RunArguments const& arguments);
-/// Of `arguments` everything that a run takes counts, but for quiet; no device is opened.
+/// Uses all run options except quiet. Opens no device.
 int check(RunArguments const& arguments);
 /// Checks the source of a kernel; see static_check::check_kernel().
 int check_kernel(KernelArguments const& arguments);
-/// Of `arguments` the chain file, device, pushdown, methods, profile, json and nf_path count.
+/// Uses the chain file, device, pushdown, methods, profile, json and nf_path of `arguments`.
 int plan(RunArguments const& arguments);
 struct ProfileArguments {
   std::string device = "auto";  ///< "auto", "cuda" or "opencl"
-  std::string output;           ///< where the result is kept; empty: among this user's profiles
-  std::string chain_file;       ///< whose NFs are measured; empty: transfers are
+  std::string output;           ///< file for the result; empty: among this user's profiles
+  std::string chain_file;       ///< chain whose NFs are measured; empty: measure transfers
   std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};
   double seconds = 60;
   bool json = false;
 };
 
-/// Measures what moving packets costs on a device, and keeps the NFs that a profile had.
+/// Measures the cost of moving packets on a device, and keeps the NFs of the previous profile.
 int profile(ProfileArguments const& arguments);
-/// Measures the NFs of a chain on a device and adds them to its profile; transfers only where it has none.
+/// Measures the NFs of a chain on a device and adds them to its profile. Measures transfers only if the profile lacks
+/// them.
 int profile_nfs(ProfileArguments const& arguments, std::string const& nf_path);
-/// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, methods, device
-/// and profile count.
+/// Prints the kernels of an NF and their macros. Uses sync, pushdown, methods, device and profile of `arguments`.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
-/// Prints where packets go in a chain. `format`: "text", "mermaid", "dot" or "svg", for which it needs Graphviz.
+/// Prints the paths of packets through a chain. `format`: "text", "mermaid", "dot" or "svg", which needs Graphviz.
 int show_graph(std::string const& chain_file, std::string const& format);
 /// Prints the JSON Schema of a chain file.
 int show_schema(std::string const& nf_path);
 /// Runs a service until SIGTERM or SIGINT.
 int serve(ServiceArguments const& arguments, std::string const& nf_path);
-/// Of `run` everything but nf_path, quiet, verbose and json counts.
+/// Uses all of `run` except nf_path, quiet, verbose and json.
 int apply(RunArguments const& run, ServiceArguments const& arguments);
 int get(ServiceArguments const& arguments);
 int stop(ServiceArguments const& arguments);
 /// Lifts the quarantine of a chain.
 int reset(ServiceArguments const& arguments);
 int remove(ServiceArguments const& arguments);
-/// Shows what chains do, anew each second until it is interrupted.
+/// Shows the activity of the chains, refreshed each second until interrupted.
 int top(ServiceArguments const& arguments);
 int doctor(bool json);
 /// `what`: "nfs", "devices" or "fields".

@@ -9,8 +9,8 @@
 
 namespace catena::cli {
 
-/// Says on standard error what went wrong, and with `json` also as an object with "ok", which is false, and "errors" to
-/// `out`; the exit status for it.
+/// Prints the error to standard error. With `json`, also writes an object with "ok", which is false, and "errors" to
+/// `out`. Returns the exit status for the error.
 int fail(Status const& status, bool json = false, std::ostream& out = std::cout);
 
 }  // namespace catena::cli

@@ -9,8 +9,8 @@
 
 namespace catena::cli {
 
-/// The built-in NFs, those in the folders of `nf_path` (see --nf-path), and the installed ones. Errors as
-/// nf::load_plugins(): an NF that is there and does not load is not passed over.
+/// The built-in NFs, the NFs in the folders of `nf_path` (see --nf-path), and the installed ones. Errors as
+/// nf::load_plugins(): an NF that exists but does not load is an error.
 Result<nf::Registry> known_nfs(std::string const& nf_path);
 
 }  // namespace catena::cli

@@ -12,16 +12,16 @@
 
 namespace catena::cli {
 
-/// The costs for a plan of a chain that is not run: those of `--profile`, else of the device that a run would open,
-/// else the built-in ones. Errors: as device::parse_preference() and chain::load_profile().
+/// The costs for planning a chain without running it: from `--profile`, else of the device that a run would open, else
+/// built-in. Errors: as device::parse_preference() and chain::load_profile().
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config);
 
-/// Decides for NFs `on: auto` as a run with these options would, on the device that it would open; opens none. None:
-/// the chain has no such NF. Errors: as chain::place().
+/// Places NFs `on: auto` as a run with these options would, for the device of the run. Opens no device. nullopt if the
+/// chain has no such NF. Errors: as chain::place().
 Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,
                                                   chain::SyncOptions const& sync, nf::Registry const& registry);
 
-/// " (NVIDIA H200, cuda)" after what describe() says of a measured profile; nothing after that of the built-in one.
+/// " (NVIDIA H200, cuda)", to append to describe() of a measured profile; empty for the built-in one.
 std::string of_device(chain::CostProfile const& profile);
 
 }  // namespace catena::cli

@@ -5,7 +5,7 @@
 
 namespace catena::cli {
 
-/// How far a measurement is, on standard error: a bar on a terminal, else a line for each tenth.
+/// Progress of a measurement on standard error: a bar on a terminal, else one line per tenth.
 class ProgressLine {
  public:
   ProgressLine();

@@ -9,8 +9,8 @@
 
 namespace catena::cli {
 
-/// What the service answers, which is an object. `socket`: empty: the usual one. Errors: as service::ask(); what the
-/// service says is wrong, line by line; DataLoss where the answer is none of a service's.
+/// Sends a request to the service and returns its reply, a JSON object. `socket`: empty for the default. Errors: as
+/// service::ask(); the service's own error text, line by line; DataLoss if the reply is not a Catena service's.
 Result<nlohmann::ordered_json> ask_service(std::string const& socket, std::string const& method,
                                            std::string const& path, std::string const& body = {});
 

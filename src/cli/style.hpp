@@ -6,11 +6,10 @@
 
 namespace catena::cli {
 
-/// Whether what goes to `descriptor` may have colours: it is a terminal, and NO_COLOR is not set
-/// (https://no-color.org).
+/// Whether output to `descriptor` may have colours: it is a terminal, and NO_COLOR is not set (https://no-color.org).
 bool has_colours(int descriptor);
 
-/// Prints text, with the lines that warn in colour where `coloured`.
+/// Prints text. Warning lines are coloured if `coloured`.
 void print(std::ostream& out, std::string_view text, bool coloured);
 
 }  // namespace catena::cli

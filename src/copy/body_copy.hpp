@@ -15,8 +15,8 @@
 #include "core/transfer.hpp"
 #include "device/device.hpp"
 
-/// Transfer methods for the bodies of packets (whole frames, or payloads) between the packet pool and its twin on a
-/// device, and the choice among them for each launch.
+/// Transfer methods for packet bodies (whole frames or payloads) between the packet pool and its twin on a device, and
+/// the choice of a method for each launch.
 namespace catena::copy {
 
 /// Consecutive slots.
@@ -25,17 +25,18 @@ struct SlotRun {
   std::uint32_t slots;
 };
 
-/// What one launch moves, and where. Views: all of it outlives the copy, and no metadata changes until it is done.
+/// The bodies moved by one launch, and their places. Holds views: the memory must outlive the copy, and the metadata
+/// must not change until the copy is done.
 struct Bodies {
-  std::span<std::byte> pool;                  ///< the packet pool, from slot 0 on
-  device::Buffer* twins = nullptr;            ///< the same on the device, from offset 0 on
+  std::span<std::byte> pool;                  ///< packet pool, from slot 0
+  device::Buffer* twins = nullptr;            ///< its twin on the device, from offset 0
   packet::MetaColumns const* meta = nullptr;  ///< of the pool
-  std::span<const std::uint32_t> slots;       ///< of the packets that move, one a row
-  /// Slots that nobody else uses meanwhile, those of the rows among them; not necessarily in order.
+  std::span<const std::uint32_t> slots;       ///< of the moved packets, one per row
+  /// Slots used by this launch only, including the slots of the rows; not necessarily in order.
   std::span<const SlotRun> own;
-  bool payloads = false;       ///< payloads alone; else frames
-  std::uint32_t headroom = 0;  ///< kToHost: bytes by which frames may have grown at their front on the device
-  std::uint32_t tailroom = 0;  ///< and at their end
+  bool payloads = false;       ///< payloads only; else whole frames
+  std::uint32_t headroom = 0;  ///< kToHost: bytes by which frames may have grown at the front on the device
+  std::uint32_t tailroom = 0;  ///< the same at the end
 };
 
 /// One transfer method for bodies, in one direction. Call order for each launch:
@@ -50,40 +51,41 @@ class BodyCopy {
  public:
   virtual ~BodyCopy() = default;
   virtual TransferMethod method() const = 0;
-  /// Whether this method is a good one for `bodies`: else the decision maker takes another.
+  /// Whether this method suits `bodies`. If not, BodyMover chooses another.
   virtual bool supports(Bodies const& bodies) const = 0;
-  /// Lays out one launch; returns the bytes that it needs of the staging buffers. `bodies` must live to the end.
+  /// Lays out one launch and returns its staging size in bytes. `bodies` must outlive the launch.
   virtual std::size_t prepare(Bodies const& bodies) = 0;
-  /// Of prepare(): the place of each row in staging; empty where nothing is staged.
+  /// After prepare(): the place of each row in staging; empty if the method uses no staging.
   virtual std::span<const StagingExtent> staging_extents() const { return {}; }
-  /// Appends the moves of all rows into `staging` (as many bytes as prepare() said).
+  /// Appends the moves of all rows into `staging`, whose size prepare() returned.
   virtual void moves_in(std::span<std::byte> /*staging*/, std::vector<Move>& /*moves*/) {}
-  /// Appends the move of row `row` out of `staging` into its slot: of its payload, or of the frame where the metadata
-  /// has it by now.
+  /// Appends the move of row `row` from `staging` into its slot: the payload, or the frame at the bounds in the current
+  /// metadata.
   virtual void moves_out(std::uint32_t /*row*/, std::span<const std::byte> /*staging*/, std::vector<Move>& /*moves*/) {}
-  /// Enqueues what crosses the bus beside staging and kernels. Errors: the device's.
+  /// Enqueues the bus transfers made neither through staging nor by kernels. Errors: the device's.
   virtual Status enqueue(device::Stream& /*stream*/) { return absl::OkStatus(); }
-  /// Bytes that cross the bus in this launch, those in staging left out.
+  /// Bytes that cross the bus in this launch, without staged bytes.
   virtual std::uint64_t bytes() const = 0;
 };
 
-/// A launch of at most this many packets takes the method with the least latency, not the cheapest one: a kernel that
-/// reads or writes the pool is done before a copy engine has begun, and needs no other engine to wait for it.
+/// A launch of at most this many packets uses the method with the lowest latency instead of the cheapest one. A kernel
+/// that reads or writes the pool is done before a copy engine has started, and no other engine has to wait for it.
 inline constexpr std::uint32_t kFewPackets = 256;
 
-/// Picks a method for each launch: kGather for few packets, where the device can do it and the plan does not ask for
-/// kStaged; else the planned one if it supports the launch's packets, else the next best that this device can do
+/// Chooses a method for each launch. Few packets: kGather, if the device supports it and the plan does not require
+/// kStaged. Otherwise: the planned method if it supports the launch's packets, else the next best method of this device
 /// (kGather, then kStaged). kStrided cannot carry payloads.
 class BodyMover {
  public:
   BodyMover(TransferMethod planned, Direction direction, bool payloads, bool pool_is_mapped);
-  /// The method for `packets` packets whose slots are consecutive.
+  /// The method for `packets` packets in consecutive slots.
   TransferMethod default_method(std::uint32_t packets) const;
-  /// Whether choose() reads Bodies::own, which may stay empty otherwise.
+  /// Whether choose() reads Bodies::own. If not, Bodies::own may be empty.
   bool needs_contiguity() const { return methods_.size() > 1; }
-  /// The copy of one launch, prepared; valid until the next choose(). `staging_bytes` is set to what prepare() said.
+  /// Returns the prepared copy of one launch, valid until the next choose(). Sets `staging_bytes` to the result of
+  /// prepare().
   BodyCopy& choose(Bodies const& bodies, std::size_t& staging_bytes);
-  /// Bytes of staging that `packets` packets can need, at most.
+  /// Maximum staging size for `packets` packets, in bytes.
   std::size_t max_staging_bytes(std::uint32_t packets) const;
 
  private:

@@ -10,30 +10,30 @@
 
 namespace catena::copy {
 
-/// Fields between packets and columns: the columns of a set, one after another with as many rows each, as
-/// packet::column_prefix() says. Made once; may be used by any thread. `columns` below is their first byte, and
-/// `padded` the rows of each.
+/// Copies fields between packets and columns. The columns of a set follow one another with equally many rows; see
+/// packet::column_prefix(). Immutable; may be used by any thread. `columns` below is the first byte of the columns,
+/// `padded` the number of rows per column.
 class Columns {
  public:
-  /// Columns of the fields `set`, of which gather() and scatter() move those in `moved`.
+  /// Columns of the fields `set`. gather() and scatter() copy only the fields in `moved`.
   Columns(packet::FieldSet set, packet::FieldSet moved);
   explicit Columns(packet::FieldSet set) : Columns(set, set) {}
 
-  /// Copies fields of `batch` into rows [first_row, + batch.size()); 0 stands for a header that is not there.
+  /// Copies fields of `batch` into rows [first_row, + batch.size()). Fields of a missing header are 0.
   void gather(packet::Batch const& batch, std::byte* columns, std::uint32_t padded, std::uint32_t first_row) const;
-  /// The other way round, into packets that have the header. Metadata first: it says where the rest belongs. `skip`:
-  /// null, or a byte for each packet, not 0 for those to leave alone.
+  /// Copies the fields back, into packets that have the header. Metadata is copied first, because it locates the other
+  /// fields. `skip`: null, or one byte per packet; packets with a non-zero byte are skipped.
   void scatter(packet::Batch const& batch, const std::byte* columns, std::uint32_t padded, std::uint32_t first_row,
                const std::byte* skip) const;
 
  private:
   struct Column {
-    std::uint32_t prefix;  ///< bytes of a row in the columns in front of this one
-    std::uint32_t bytes;   ///< of an entry
+    std::uint32_t prefix;  ///< bytes per row of the preceding columns
+    std::uint32_t bytes;   ///< of one value
     void (*gather)(packet::Batch const& batch, bool is_run, std::byte* column);
     void (*scatter)(packet::Batch const& batch, bool is_run, const std::byte* column, const std::byte* skip);
   };
-  std::vector<Column> moved_;  ///< in the order of fields
+  std::vector<Column> moved_;  ///< in field order
 };
 
 }  // namespace catena::copy

@@ -6,7 +6,8 @@
 
 namespace catena::copy {
 
-/// Direct use: the launch carries what the kernel reads and brings back what it wrote; nothing stays on the device.
+/// Direct use: the launch carries the kernel's read fields and brings back its written fields. No packet data stays on
+/// the device.
 class DirectCopy final : public LaunchCopy {
  public:
   DirectCopy(Cargo const& cargo, std::uint32_t max_packets);
@@ -34,7 +35,7 @@ class DirectCopy final : public LaunchCopy {
   };
   Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
   std::size_t max_frame_bytes() const;
-  /// Where each frame will be, and with that the layout.
+  /// Computes the place of each frame, then the layout.
   void place_frames();
   void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves);
   void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves);
@@ -48,8 +49,8 @@ class DirectCopy final : public LaunchCopy {
   packet::FieldSet out_;
   bool frames_written_;
   Columns columns_in_;
-  Columns columns_out_;                  ///< without what scatter_bytes() sets
-  std::vector<kernel::Extent> extents_;  ///< of each row, in the frames
+  Columns columns_out_;                  ///< without the fields set by scatter_bytes()
+  std::vector<kernel::Extent> extents_;  ///< place of each row in the frames
   Layout layout_;
 };
 

@@ -11,24 +11,24 @@
 
 namespace catena::copy {
 
-/// Gets moves made, whatever becomes of its engine: the CPU makes those that the engine has no room for, and, from then
-/// on, all of them once the engine is lost. Jobs end in any order. Belongs to one thread at a time.
+/// Makes moves even if its engine fails. The CPU makes moves for which the engine has no free job, and all moves once
+/// the engine is lost. Jobs complete in any order. Belongs to one thread at a time.
 class HostMover {
  public:
   using Ticket = std::uint32_t;
-  /// By the CPU.
+  /// Uses the CPU.
   HostMover() : HostMover(make_cpu_engine(), {1, 1}, std::chrono::nanoseconds::max()) {}
-  /// `engine` is configured for `limits`. One that cannot be, and later one that fails or takes longer than `patience`
-  /// for a job, is replaced by the CPU, which a warning says.
+  /// Configures `engine` for `limits`. If that fails, or if the engine later fails or takes longer than `patience` for
+  /// a job, the CPU replaces it and a warning is logged.
   HostMover(std::unique_ptr<Engine> engine, Engine::Limits const& limits, std::chrono::nanoseconds patience);
   HostMover(HostMover const&) = delete;
   HostMover& operator=(HostMover const&) = delete;
 
-  /// Starts a job of at least one move. As Engine::submit() about what must live, until is_done().
+  /// Starts a job of at least one move. Lifetimes: as in Engine::submit(), until is_done().
   Ticket start(std::span<const Move> moves);
-  /// Whether the job is done; true once, then the ticket is no longer good. Never waits.
+  /// Whether the job is done. Returns true once; then the ticket is invalid. Never waits.
   bool is_done(Ticket ticket);
-  /// The engine that new jobs go to.
+  /// The engine of new jobs.
   Engine const& engine() const { return *engine_; }
 
  private:
@@ -44,7 +44,7 @@ class HostMover {
 
   std::chrono::nanoseconds patience_;
   std::unique_ptr<Engine> engine_;
-  std::vector<Entry> entries_;  ///< by ticket
+  std::vector<Entry> entries_;  ///< indexed by ticket
 };
 
 }  // namespace catena::copy

@@ -6,10 +6,10 @@
 namespace catena::copy {
 
 inline constexpr std::uint32_t kStagingAlign = 16;
-/// Bytes that a packet takes in staging, at most.
+/// Maximum bytes of a packet in staging.
 inline constexpr std::size_t kMaxStagedBytes = packet::kSlotBytes + 2 * kStagingAlign;
 
-/// Slot bytes of a packet's body, as the metadata has it.
+/// Slot bytes of a packet's body, from the metadata.
 struct Place {
   std::uint32_t begin;
   std::uint32_t end;

@@ -12,19 +12,20 @@
 
 namespace catena::copy {
 
-/// Brings back what a plan left in the shared buffer alone, once the chain does without the device. Slow: a copy for
-/// each packet. Call order for each batch: start() -> poll() until true -> apply(). Belongs to one thread at a time.
+/// Brings back the data that a plan left only in the shared buffer, once the chain runs without the device. Slow: one
+/// copy per packet. Call order for each batch: start() -> poll() until true -> apply(). Belongs to one thread at a
+/// time.
 class ReadBack {
  public:
-  /// `fields`: those whose newest values the host does not have. Those that say where a frame is (kMetaOffset,
-  /// kMetaLength, kMetaLayers) and the verdict are not among them: plans bring these back before the next NF. Batches
-  /// have at most `max_packets` packets. `shared` must outlive this. Errors: as Device::create_stream() and
+  /// `fields`: the fields whose newest values are not on the host. The frame bounds (kMetaOffset, kMetaLength,
+  /// kMetaLayers) and the verdict are not among them, because plans bring these back before the next NF. Batches have
+  /// at most `max_packets` packets. `shared` must outlive this. Errors: as Device::create_stream() and
   /// allocate_pinned().
   static Result<std::unique_ptr<ReadBack>> create(device::Device& device, SharedBuffer& shared, packet::FieldSet fields,
                                                   std::uint32_t max_packets);
 
-  /// Enqueues the copies of the batch's packets that are alive. Its slots must not change until apply(). What wrote to
-  /// them in the shared buffer must be done. Errors: as Stream::copy_to_host().
+  /// Enqueues the copies of the batch's live packets. Its slots must not change until apply(). Writes to their twins in
+  /// the shared buffer must be done. Errors: as Stream::copy_to_host().
   Status start(packet::Batch const& batch);
   /// True when the bytes are on the host. Never waits.
   Result<bool> poll() { return event_->ready(); }
@@ -39,14 +40,14 @@ class ReadBack {
   packet::FieldSet fields_;
   std::uint32_t max_packets_ = 0;
   SharedBuffer* shared_ = nullptr;
-  std::unique_ptr<device::PinnedBuffer> staging_;  ///< a slot a packet, then a port a packet
-  std::unique_ptr<device::Stream> stream_;         ///< ends before the staging it writes to
+  std::unique_ptr<device::PinnedBuffer> staging_;  ///< one slot per packet, then one port per packet
+  std::unique_ptr<device::Stream> stream_;         ///< ends before the staging that it writes to
   std::unique_ptr<device::Event> event_;
-  std::vector<std::uint32_t> slots_;  ///< of the packets that are on their way
+  std::vector<std::uint32_t> slots_;  ///< of the packets in flight
   packet::MetaColumns meta_{};
 };
 
-/// Copies `fields` of a frame of `length` bytes from one place to another. Only those that the frame has.
+/// Copies `fields` of a frame of `length` bytes from one place to another. Skips fields missing in the frame.
 void copy_fields(packet::FieldSet fields, packet::Layers const& layers, std::uint32_t length, const std::uint8_t* from,
                  std::uint8_t* to);
 

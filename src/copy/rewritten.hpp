@@ -11,12 +11,12 @@
 
 namespace catena::copy {
 
-/// Enqueues copies of the payloads of marked packets (Packet::mark_rewritten()) to their twins, and takes the marks
-/// away; ADR 0011. Belongs in front of a shared step's move to the device, which then finds on the device what the plan
-/// says, for every packet. Neighbours with payloads of the same size at the same place take one copy together.
-/// Precondition: the host has the newest payload of every marked packet. Like all that is moved, they must not change
-/// until the copies are done.
-/// Returns the bytes that are moved. Errors: as device::Stream::copy_rows_to_device().
+/// Enqueues copies of the payloads of marked packets (Packet::mark_rewritten()) to their twins, and clears the marks;
+/// ADR 0011. Belongs before a shared step's move to the device, so that the device holds the data expected by the plan
+/// for every packet. Adjacent packets with payloads of equal size at the same place share one copy.
+/// Precondition: the host has the newest payload of every marked packet. The payloads must not change until the copies
+/// are done.
+/// Returns the moved bytes. Errors: as device::Stream::copy_rows_to_device().
 Result<std::uint64_t> enqueue_rewritten(device::Stream& stream, SharedBuffer& shared, packet::Batch const& batch);
 
 }  // namespace catena::copy

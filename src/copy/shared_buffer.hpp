@@ -11,15 +11,15 @@
 
 namespace catena::copy {
 
-/// The device twin of a packet pool: slot i of one is slot i of the other. Shared by the GPU NFs of a chain; what is
-/// valid in it, the plan knows. See shared_layout.hpp for its layout.
+/// The device twin of a packet pool: slot i of the buffer is the twin of slot i of the pool. Shared by the GPU NFs of a
+/// chain. The plan tracks its valid fields. Layout: see shared_layout.hpp.
 class SharedBuffer {
  public:
-  /// `pool`: the pool's slots, kSlotBytes each; must outlive this and not move. Registers the pool with the device, so
-  /// that copies from it run at full speed and, where the device can, kernels reach it. ResourceExhausted: no memory.
-  /// `owner`: keeps the pool's memory, which stays to the end of the process where the device is lost: what was
-  /// enqueued may still write to it. Null: the caller sees to that. `kernels_reach_host`: false keeps kernels off the
-  /// host's memory where they could reach it.
+  /// `pool`: the slots of the pool, kSlotBytes each; must outlive this and not move. Registers the pool with the device
+  /// for full-speed copies and, if the device supports it, for kernel access. ResourceExhausted: out of memory.
+  /// `owner`: keeps the pool's memory. If the device is lost, the memory stays until the process ends, because enqueued
+  /// work may still write to it. Null: the caller keeps it. `kernels_reach_host`: false denies kernels access to host
+  /// memory even if the device supports it.
   static Result<std::unique_ptr<SharedBuffer>> create(device::Device& device, device::HostMemory const& pool,
                                                       std::shared_ptr<const void> owner = {},
                                                       bool kernels_reach_host = true);
@@ -28,9 +28,9 @@ class SharedBuffer {
   SharedBuffer& operator=(SharedBuffer const&) = delete;
 
   device::Buffer& buffer() const { return *buffer_; }
-  /// The packet pool as kernels see it; null where they do not, and why_not_mapped() says why.
+  /// The packet pool for kernels; null without kernel access, for the reason in why_not_mapped().
   device::Buffer* mapped() const { return kernels_reach_host_ ? mapped_.get() : nullptr; }
-  /// Whether kernels may use memory of the host at all.
+  /// Whether kernels may access host memory at all.
   bool kernels_reach_host() const { return kernels_reach_host_; }
   Status const& why_not_mapped() const { return why_not_mapped_; }
   std::span<std::byte> pool() const { return pool_; }

@@ -10,8 +10,8 @@
 
 namespace catena::copy {
 
-/// A step on the shared buffer: moves what is outdated there, lets the kernel work in place, and brings back what the
-/// host needs.
+/// A step on the shared buffer: moves outdated fields there, runs the kernel in place, and brings back the fields
+/// needed by the host.
 class SharedCopy final : public LaunchCopy {
  public:
   SharedCopy(Cargo const& cargo, std::uint32_t max_packets);
@@ -40,8 +40,8 @@ class SharedCopy final : public LaunchCopy {
     packet::FieldSet moved = 0;
     packet::FieldSet columns = 0;  ///< of the launch buffer
     Frames body = Frames::kNone;
-    bool has_kernel = false;         ///< whether there is anything for a transfer kernel, wherever the body goes
-    std::optional<BodyMover> mover;  ///< where there is a body
+    bool has_kernel = false;         ///< whether a transfer kernel has work, regardless of the body
+    std::optional<BodyMover> mover;  ///< if bodies move
     // of the batch in flight
     Bodies bodies;
     BodyCopy* body_copy = nullptr;
@@ -57,7 +57,7 @@ class SharedCopy final : public LaunchCopy {
     std::size_t extents_in = 0;
     std::size_t extents_out = 0;
     std::size_t frames_in = 0;
-    std::size_t out = 0;  ///< fault report and flags; from here on it goes back
+    std::size_t out = 0;  ///< fault report and flags; start of the returned part
     std::size_t out_columns = 0;
     std::size_t results = 0;
     std::size_t frames_out = 0;
@@ -73,18 +73,18 @@ class SharedCopy final : public LaunchCopy {
     return cargo_.shared->kernels_reach_host() ? staging.window() : nullptr;
   }
   std::size_t bytes_in() const { return writes_to_host() ? layout_.out : layout_.out_columns; }
-  /// Whether kernels read the launch buffer in the host's memory. With bodies in it a bulk copy brings it; without them
-  /// it is small, and a copy of its own would wait in the copy engine behind megabytes of packets.
+  /// Whether kernels read the launch buffer in host memory. A launch buffer with bodies is brought by a bulk copy.
+  /// Without bodies it is small, and a copy of its own would wait in the copy engine for megabytes of packets.
   bool reads_host_memory() const { return window(*staging_) != nullptr && in_.frames_bytes == 0; }
   static std::uint32_t lane_bits(Side const& side, std::uint32_t max_rows);
-  /// Of a launch buffer with `rows` rows and this batch's methods.
+  /// For a launch buffer of `rows` rows with this batch's methods.
   std::uint32_t max_upload_blocks(std::uint32_t rows) const;
   bool fused_upload(std::uint32_t max_rows) const;
   bool needs_kernel(Side const& side) const;
   Status launch_transfer(device::CommandRecorder& target, Side const& side, std::uint32_t max_rows, bool fused_upload);
   Status launch_upload(device::CommandRecorder& target, std::uint32_t max_rows);
-  /// Where the kernels of this batch write what goes back beside the bodies. What few bytes there are, they write into
-  /// the host's memory themselves; where bodies go back through staging, into the launch buffer, which one copy moves.
+  /// Whether the kernels of this batch write their output other than bodies directly to host memory. Such output is
+  /// small. If bodies return through staging, kernels write into the launch buffer instead, and one copy moves it.
   bool writes_to_host() const { return window(*staging_out_) != nullptr && out_.frames_bytes == 0; }
   device::Buffer& out_buffer() const { return writes_to_host() ? *staging_out_->window() : *batch_; }
   std::size_t offset_in_out_buffer(std::size_t buffer_offset) const {
@@ -101,7 +101,7 @@ class SharedCopy final : public LaunchCopy {
   Side in_;
   Side out_;
   Columns columns_in_;
-  Columns columns_out_;  ///< those that the host wants
+  Columns columns_out_;  ///< the fields needed by the host
   Layout layout_;
   bool is_warming_up_ = false;
 };

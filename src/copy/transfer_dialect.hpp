@@ -5,8 +5,8 @@
 
 #include "copy/transfer_params.hpp"
 
-/// How the entry of a kernel that moves bytes between host and device is spelled in each dialect: its arguments differ
-/// from those of an NF's kernel, which CATENA_KERNEL() has.
+/// Spelling of a transfer kernel's entry in each dialect. Its arguments differ from the arguments of an NF's kernel,
+/// which CATENA_KERNEL() spells.
 #if defined(__CUDACC_RTC__)
 #define CATENA_TRANSFER_KERNEL(name)                                                                        \
   extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* shared, catena::u8* pool, \
@@ -25,8 +25,8 @@
 
 namespace catena::copy {
 
-/// Whether the UploadBlock number `at` is one of the launch buffer at `from`, and lies in the `from_bytes` bytes there
-/// and in the `to_bytes` bytes that it goes to.
+/// Whether UploadBlock `at` belongs to the launch buffer at `from`, and lies within its `from_bytes` bytes and within
+/// the `to_bytes` bytes of the target.
 inline bool is_block(u32 at, const u8* from, u64 from_bytes, u64 to_bytes) {
   const u64 end = (u64{at} + 1) * sizeof(UploadBlock);
   return end <= from_bytes && end <= to_bytes && from_bytes >= sizeof(kernel::LaunchHeader) &&

@@ -7,11 +7,11 @@
 
 namespace catena {
 
-/// Owns a file descriptor, or none. One thread at a time.
+/// Owns a file descriptor, or is empty. One thread at a time.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  /// Below 0: none.
+  /// `fd` below 0: empty.
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -22,9 +22,9 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// It is the caller's then.
+  /// Passes ownership to the caller.
   int release() { return std::exchange(fd_, -1); }
-  /// False, and errno says why, where what was written may not be there. Often is no harm.
+  /// False, with errno set, if written data may be lost. May be called more than once.
   bool close() { return fd_ < 0 || ::close(release()) == 0; }
 
  private:

@@ -12,10 +12,10 @@
 
 namespace catena {
 
-/// Times in nanoseconds, counted in buckets: up to 63 ns one bucket a value, above that 64 buckets of equal width for
-/// each power of two. So a percentile is never below the true one and at most 1/64 above it, at any magnitude, in
-/// 30 KB that are there from the start. One thread at a time adds; any thread may read or copy it meanwhile, and sees
-/// times that were added a moment ago or not.
+/// Times in nanoseconds, counted in buckets: one bucket per value up to 63 ns, above that 64 buckets of equal width per
+/// power of two. So a percentile is never below the true one and at most 1/64 above it, at any magnitude. Takes 30 KB,
+/// allocated at the start. One thread at a time adds. Any thread may read or copy it meanwhile, and may miss the newest
+/// times.
 class Histogram {
  public:
   Histogram() = default;
@@ -38,8 +38,8 @@ class Histogram {
     sum_.store(sum_.load(std::memory_order_relaxed) + static_cast<double>(ns) * static_cast<double>(count),
                std::memory_order_relaxed);
   }
-  /// Adds `count` times that lie evenly from `first` to `last`, which is not less: sixteen groups at most, each with
-  /// its longest time.
+  /// Adds `count` times evenly spaced from `first` to `last`, which is not less. Uses at most sixteen groups, each
+  /// counted with its longest time.
   void add_between(std::uint64_t first, std::uint64_t last, std::uint64_t count) {
     if (first == last) {
       add(last, count);
@@ -61,8 +61,8 @@ class Histogram {
                std::memory_order_relaxed);
   }
 
-  /// Takes away the times of `earlier`, a copy of this from before: what is left came since. max() is then the end of
-  /// the highest bucket that has any.
+  /// Subtracts the times of `earlier`, an older copy of this, and so keeps the times added since. max() is then the end
+  /// of the highest bucket in use.
   void remove(Histogram const& earlier) {
     std::uint64_t max = 0;
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
@@ -83,13 +83,13 @@ class Histogram {
     return count;
   }
   std::uint64_t max() const { return max_; }
-  /// 0 when empty.
+  /// 0 if empty.
   double mean() const {
     const std::uint64_t times = count();
     return times == 0 ? 0.0 : sum_.load(std::memory_order_relaxed) / static_cast<double>(times);
   }
   double sum() const { return sum_.load(std::memory_order_relaxed); }
-  /// Times that are in buckets which end at `ns` or below: none above `ns`, and all up to 63/64 of it.
+  /// Times in buckets that end at `ns` or below: no time above `ns`, and all up to 63/64 of it.
   std::uint64_t count_up_to(std::uint64_t ns) const {
     std::uint64_t count = 0;
     for (std::size_t bucket = 0; bucket < buckets_.size() && last_of(bucket) <= ns; ++bucket) {
@@ -97,9 +97,9 @@ class Histogram {
     }
     return count;
   }
-  /// The smallest time that at least `percent` % of the times do not exceed (nearest rank), rounded up to the end of
-  /// its bucket but never above max(). `percent` from 0 (the smallest time) to 100 (the largest). 0 when empty. For
-  /// one that nobody adds to meanwhile: a copy.
+  /// The smallest time not exceeded by at least `percent` % of the times (nearest rank), rounded up to the end of its
+  /// bucket but never above max(). `percent` from 0 (the smallest time) to 100 (the largest). 0 if empty. Call it on a
+  /// copy, as no thread may add meanwhile.
   std::uint64_t percentile(double percent) const {
     const std::uint64_t times = count();
     if (times == 0) {
@@ -119,8 +119,8 @@ class Histogram {
   static constexpr std::uint32_t kSubBits = 6;
   static constexpr std::uint32_t kSubBuckets = 1U << kSubBits;
 
-  // A value with its highest bit at position e >= kSubBits keeps the kSubBits bits below that one: bucket
-  // (e - kSubBits + 1) * 64 + those bits, which is 2^(e - kSubBits) wide. Smaller values are their own bucket.
+  // A value with its highest bit at position e >= kSubBits keeps the kSubBits bits below that one. Its bucket is
+  // `(e - kSubBits + 1) * 64` plus these bits, 2^(e - kSubBits) wide. Smaller values are their own bucket.
   static std::size_t bucket_of(std::uint64_t ns) {
     if (ns < kSubBuckets) {
       return ns;

@@ -8,12 +8,11 @@
 
 namespace catena {
 
-/// Keeps `owned` until the process ends, without ever destroying it: what a device that does not answer, or was lost,
-/// may still write to. Null is fine. Any thread.
+/// Keeps `owned` until the process ends, without destroying it. For memory that an unresponsive or lost device may
+/// still write to. Null is allowed. Any thread.
 template <typename T>
 void keep_until_exit(std::unique_ptr<T> owned) {
-  // Out of memory ends the process anyway, and with it all that could write here. Never destroyed, so that checkers for
-  // leaks see who owns it.
+  // Out of memory ends the process anyway, and with it all writers. Never destroyed, so leak checkers see the owner.
   static std::mutex mutex;
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
   static auto* const kKept = new std::vector<std::unique_ptr<T>>();

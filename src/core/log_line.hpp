@@ -6,8 +6,8 @@
 
 namespace catena {
 
-/// Text of users for one line of the log: line feeds become "; ", other control characters "?". So nobody writes lines
-/// of his own there, and nobody's terminal obeys him.
+/// Text of users for one line of the log: line feeds become "; ", other control characters "?". So users can neither
+/// forge log lines nor send terminal escape sequences.
 inline std::string log_line(std::string_view text) {
   constexpr unsigned char kFirstPrintable = 0x20;
   constexpr unsigned char kDelete = 0x7f;

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-/// What a running chain counts. Counts are Counters and Histograms beside the state that they are about, each written
-/// by the thread that has that state; a Registry knows who has some, and reads them all at any time. The live line, the
-/// report and whatever else shows counts see the same Snapshot.
+/// The counts of a running chain. Counts are Counters and Histograms beside the state they describe, each written by
+/// the thread that owns this state. A Registry knows all sources of counts and reads them at any time. The live line,
+/// the report and all other views of counts see the same Snapshot.
 namespace catena::metrics {
 
 /// "nf" is "fw".
@@ -26,7 +26,7 @@ struct Label {
 using Labels = std::vector<Label>;
 
 struct Sample {
-  std::string name;  ///< as Prometheus has them: "catena_nf_packets_total"
+  std::string name;  ///< Prometheus name: "catena_nf_packets_total"
   Labels labels;
   std::uint64_t value;
 };
@@ -38,11 +38,11 @@ class Snapshot {
     samples_.push_back({std::string(name), std::move(labels), value});
     samples_.back().labels.insert(samples_.back().labels.end(), common_.begin(), common_.end());
   }
-  /// Times under one name are added up.
+  /// Adds to the times already under this name.
   void add(std::string_view name, Histogram const& times) { times_[std::string(name)].merge(times); }
 
   std::vector<Sample> const& samples() const { return samples_; }
-  /// Of all samples of that name that have all of `labels`, the sum.
+  /// The sum of all samples named `name` with all of `labels`.
   std::uint64_t sum(std::string_view name, Labels const& labels = {}) const {
     std::uint64_t sum = 0;
     for (Sample const& sample : samples_) {
@@ -50,7 +50,7 @@ class Snapshot {
     }
     return sum;
   }
-  /// The same for each value of the label `by`, in the order in which they come.
+  /// Likewise for each value of the label `by`, in order of first occurrence.
   std::vector<std::pair<std::string, std::uint64_t>> sums(std::string_view name, std::string_view by,
                                                           Labels const& labels = {}) const {
     std::vector<std::pair<std::string, std::uint64_t>> sums;
@@ -68,7 +68,7 @@ class Snapshot {
     }
     return sums;
   }
-  /// Empty where there are none.
+  /// Empty if no times have this name.
   Histogram times(std::string_view name) const {
     const auto found = times_.find(name);
     return found == times_.end() ? Histogram() : found->second;
@@ -84,15 +84,15 @@ class Snapshot {
 
   std::vector<Sample> samples_;
   std::map<std::string, Histogram, std::less<>> times_;
-  Labels common_;  ///< of those who collect just now
+  Labels common_;  ///< of the source being collected
 };
 
-/// Who has counts. Filled before they are read, then read by any thread.
+/// The sources of counts. Filled before it is read, then read by any thread.
 class Registry {
  public:
-  /// Adds its counts to a snapshot; may be called by any thread, and must be so as long as the registry is there.
+  /// Adds the counts of a source to a snapshot. Called by any thread, as long as the registry exists.
   using Collect = std::function<void(Snapshot&)>;
-  /// `labels` are added to everything that `collect` gives.
+  /// `labels` are added to every sample from `collect`.
   void add(Labels labels, Collect collect) { sources_.push_back({std::move(labels), std::move(collect)}); }
   Snapshot read() const {
     Snapshot snapshot;

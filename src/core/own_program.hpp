@@ -13,8 +13,8 @@
 
 namespace catena {
 
-/// A program that belongs to this process's own: beside it, in the folder `folder` of a build, or where an installation
-/// has it. NotFound with the places.
+/// Path of a program of this installation: beside this process's program, in the folder `folder` of a build, or in the
+/// libexec folder of an installation. NotFound with the searched places.
 inline Result<std::string> find_own_program(std::string const& name, std::string const& folder) {
   std::error_code error;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
-/// Work of the process, whichever thread it comes up in: drivers are opened, kernels compiled and kept for all that the
-/// process does later. A process whose threads have different rights does it with its own.
+/// Work of the whole process, requested by any of its threads: opening drivers, compiling kernels, all kept for the
+/// life of the process. If its threads have different rights, the process runs such work with its own.
 namespace catena {
 
-/// Does `work`, and returns when it is done.
+/// Runs `work` and returns when it is done.
 using ProcessWorkRunner = std::function<void(std::function<void()> const& work)>;
 
 inline ProcessWorkRunner& process_work_runner() {
@@ -17,10 +17,10 @@ inline ProcessWorkRunner& process_work_runner() {
   return runner;
 }
 
-/// Before there are threads that do such work.
+/// Called before any thread does such work.
 inline void set_process_work_runner(ProcessWorkRunner runner) { process_work_runner() = std::move(runner); }
 
-/// What `work` returns; in this thread, unless a runner was set. Any thread.
+/// Returns the result of `work`. Runs it in this thread, unless a runner was set. Any thread.
 template <typename Work>
 auto do_process_work(Work const& work) -> decltype(work()) {
   if (!process_work_runner()) {

@@ -16,10 +16,10 @@
 #include <span>
 #include <string>
 
-/// Files that are there as a whole or not at all. Errors: what the system says, with the file. Any thread.
+/// Atomic replacement of files: a file is complete or does not exist. Errors: the system's, with the file. Any thread.
 namespace catena {
 
-/// Writes all of `bytes`. False: errno says why.
+/// Writes all of `bytes`. False, with errno set, if that fails.
 inline bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -33,16 +33,16 @@ inline bool write_all(int file, std::span<const std::byte> bytes) {
   return true;
 }
 
-/// A name that is new, or gone, is so on the disk when its folder is.
+/// A new or removed name is on the disk only after its folder is synced.
 inline Status sync_folder(std::string const& folder) {
   CATENA_ASSIGN_OR_RETURN(const OpenedFile opened, open_named_file(folder, O_RDONLY | O_DIRECTORY, kFolder));
   return ::fsync(opened.fd.get()) == 0 ? absl::OkStatus()
                                        : absl::ErrnoToStatus(errno, concat(folder, ": cannot be brought to the disk"));
 }
 
-/// Puts `bytes` in place of what is in the file `path`, in one step, for its owner alone: whenever the machine stops,
-/// the old bytes or the new ones are there. Returns when they and the name are on the disk. On the way there they are
-/// in `path`.new, of which one process at a time writes, and which is gone after an error.
+/// Atomically replaces the content of the file `path` by `bytes`, accessible to its owner only. After a crash at any
+/// time, the file has the old bytes or the new ones. Returns when bytes and name are on the disk. Writes to `path`.new
+/// first, which only one process may do at a time, and which is removed after an error.
 inline Status replace_file(std::string const& path, std::span<const std::byte> bytes) {
   const std::string temporary = path + ".new";
   Result<OpenedFile> file =

@@ -9,20 +9,20 @@
 
 #include <cstdint>
 
-/// Memory behind a descriptor, which goes to other processes. It is its owner's alone (mode 0600): a user who finds it
-/// in /proc cannot open it. `name` is what /proc shows.
+/// Memory with a descriptor, to be passed to other processes. Only its owner may open it (mode 0600), so no other user
+/// can through /proc. `name` is its name in /proc.
 namespace catena {
 
 enum class Pages {
-  kNow,         ///< all are there: none that is missing later ends a process by SIGBUS
-  kWhenWritten  ///< each comes when somebody writes there
+  kNow,         ///< all allocated now: no missing page ends a process by SIGBUS later
+  kWhenWritten  ///< each is allocated by the first write
 };
 
-/// Memory, all zero, that nobody can shrink or grow. ResourceExhausted, with the call that failed and why.
+/// Zeroed memory, sealed against shrinking and growing. ResourceExhausted, with the failed call and the reason.
 Result<FileDescriptor> make_shared_memory(const char* name, std::uint64_t bytes, Pages pages);
 
-/// A file in memory whose bytes nobody changes any more; `write` has put them there. To be read from its start. Errors:
-/// those of `write`; Unavailable, with the call that failed and why.
+/// A read-only file in memory with the bytes written by `write`, positioned at its start. Errors: from `write`;
+/// Unavailable, with the failed call and the reason.
 Result<FileDescriptor> make_memory_file(const char* name, absl::FunctionRef<Status(int file)> write);
 
 }  // namespace catena

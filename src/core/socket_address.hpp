@@ -17,15 +17,15 @@
 
 namespace catena {
 
-/// An address and a port of this or another host, as numbers: no name is looked up.
+/// A numeric address and port of this or another host, without name resolution.
 struct SocketAddress {
-  std::string text;  ///< as it was written
+  std::string text;  ///< as written by the user
   sockaddr_storage storage{};
   socklen_t size = 0;
 
   sockaddr const* raw() const { return reinterpret_cast<sockaddr const*>(&storage); }
   int family() const { return storage.ss_family; }
-  /// Any address of a host, or any port.
+  /// Whether it is a wildcard address, or port 0.
   bool is_any() const {
     sockaddr_in6 v6{};
     sockaddr_in v4{};
@@ -39,7 +39,7 @@ struct SocketAddress {
   }
 };
 
-/// "192.0.2.1:9464" or "[2001:db8::1]:9464". InvalidArgument, without the text: it is neither.
+/// "192.0.2.1:9464" or "[2001:db8::1]:9464". InvalidArgument, without the text, for any other form.
 inline Result<SocketAddress> parse_socket_address(std::string_view text) {
   const Status wrong = absl::InvalidArgumentError("write an address with a port, as 192.0.2.1:7400 or [::1]:7400");
   const std::size_t colon = text.rfind(':');

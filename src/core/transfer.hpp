@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The words for moves between host and device. Kernels include this file.
+/// Transfers between host and device. Kernels include this file.
 namespace catena {
 
 enum class Direction : unsigned { kToDevice, kToHost };

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-/// Directions and transfer methods as plans, profiles and JSON name them.
+/// Names of directions and transfer methods in plans, profiles and JSON.
 namespace catena {
 
 constexpr std::string_view to_string(Direction direction) { return direction == Direction::kToDevice ? "h2d" : "d2h"; }

@@ -7,8 +7,8 @@
 
 namespace catena {
 
-/// Overwrites memory that held a key with zeros, also where nobody reads it again and a compiler would leave that out.
-/// Of no bytes `memory` may be null.
+/// Overwrites memory that held a key with zeros. Not removed by the compiler, even if the memory is not read again.
+/// `memory` may be null if `bytes` is 0.
 inline void wipe(void* memory, std::size_t bytes) {
   if (bytes != 0) {
     ::explicit_bzero(memory, bytes);

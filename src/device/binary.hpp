@@ -8,14 +8,14 @@
 #include <string_view>
 
 /// The envelope around every compiled program. Drivers read beyond a truncated program or crash on a damaged one, so
-/// nothing is handed to them that does not carry its length and checksum.
+/// they only receive programs with a valid length and checksum.
 namespace catena::device {
 
-/// What the envelope holds, and with that the driver call that loads it.
+/// The content of the envelope, which selects the driver call that loads it.
 enum class BinaryKind : std::uint32_t {
   kCubin = 1,         ///< CUDA: machine code for one architecture
-  kDeviceBinary = 2,  ///< OpenCL: what the driver made of C++ source or SPIR-V
-  kBitcode = 3,       ///< OpenCL: LLVM bitcode for spir64, which the driver compiles further (PoCL)
+  kDeviceBinary = 2,  ///< OpenCL: the driver's output for C++ source or SPIR-V
+  kBitcode = 3,       ///< OpenCL: LLVM bitcode for spir64, compiled further by the driver (PoCL)
 };
 std::string_view to_string(BinaryKind kind);
 
@@ -26,7 +26,7 @@ struct BinaryView {
 
 Binary wrap(BinaryKind kind, std::span<const std::byte> payload);
 
-/// InvalidArgument if the bytes are no envelope, are cut short or were changed.
+/// InvalidArgument if the bytes are not an envelope, are truncated or were changed.
 Result<BinaryView> unwrap(std::span<const std::byte> binary);
 
 }  // namespace catena::device

@@ -9,8 +9,8 @@
 
 namespace catena::device {
 
-/// FNV-1a with 128 bits (RFC 9923): tells file contents and cache keys apart, also between processes. It resists
-/// accidents, not attackers: nothing that it guards may come from a stranger.
+/// FNV-1a with 128 bits (RFC 9923): identifies file contents and cache keys, also across processes. It resists
+/// accidents, not attackers: never use it for data from untrusted parties.
 class Hash128 {
  public:
   Hash128& add(std::span<const std::byte> bytes) {
@@ -20,7 +20,7 @@ class Hash128 {
     return *this;
   }
   Hash128& add(std::string_view text) { return add(std::as_bytes(std::span(text))); }
-  /// Adds the length first, so that a list of texts cannot be cut differently and hash the same.
+  /// Adds the length first, so that differently split lists of texts have different hashes.
   Hash128& add_field(std::string_view text) {
     const std::uint64_t length = text.size();
     add(std::as_bytes(std::span(&length, 1)));

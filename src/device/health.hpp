@@ -8,7 +8,7 @@
 
 namespace catena::device {
 
-/// Whether a device is lost for good, and why. The first reason stays. Any thread.
+/// Whether a device is permanently lost, and the reason. The first reason is kept. Any thread.
 class Health {
  public:
   /// Precondition: `reason` is not OK.

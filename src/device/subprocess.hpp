@@ -11,13 +11,13 @@
 
 #include "device/device.hpp"
 
-/// Running a compiler: programs of this machine, started without a shell, in a folder that nobody else can read.
+/// Runs compilers: programs of this machine, started without a shell, in a folder readable by this user only.
 namespace catena::device {
 
 /// A private folder (mode 0700) under $TMPDIR, removed with the object.
 class TemporaryFolder {
  public:
-  /// Unavailable if it cannot be made; the text names the parent folder.
+  /// Unavailable if the folder cannot be created; the text names the parent folder.
   static Result<TemporaryFolder> create();
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -34,17 +34,17 @@ class TemporaryFolder {
 Status write_sources(ProgramSource const& source, std::filesystem::path const& folder);
 
 struct ProcessResult {
-  int exit_code = -1;  ///< 128 + signal number where a signal ended it
+  int exit_code = -1;  ///< 128 + signal number if ended by a signal
   std::string output;  ///< the first 32 KiB of stdout and stderr
 };
 
-/// Runs `arguments[0]` (an absolute path) and waits. `folder` takes its output for the time being.
-/// Unavailable if it cannot be started; DeadlineExceeded, and it is killed with what it has started, if it runs longer
-/// than `limit`.
+/// Runs `arguments[0]` (an absolute path) and waits. `folder` holds its output during the run.
+/// Unavailable if it cannot be started; DeadlineExceeded if it runs longer than `limit`: it is killed together with its
+/// child processes.
 Result<ProcessResult> run_process(std::vector<std::string> const& arguments, std::filesystem::path const& folder,
                                   std::chrono::seconds limit);
 
-/// The first executable called `name` in the folders of $PATH; empty if there is none.
+/// The first executable called `name` in the folders of $PATH; empty if not found.
 std::string find_in_path(std::string_view name);
 
 Result<std::vector<std::byte>> read_file(std::filesystem::path const& path);

@@ -11,12 +11,12 @@
 
 namespace catena::device {
 
-/// One turn at a time, of whichever streams: on the device, each waits for the one that was enqueued before it. Any
+/// Serializes work of several streams: on the device, each piece of work waits for the one enqueued before it. Any
 /// thread. Must not outlive its device.
 class Turns {
  public:
-  /// Enqueues on `stream` what `enqueue` does, as the next turn. Errors: those of it and of the device; Unimplemented
-  /// where streams of the device do not wait for one another.
+  /// Calls `enqueue`, which enqueues the next piece of work on `stream`. Errors: of `enqueue` and of the device;
+  /// Unimplemented if streams of the device cannot wait for one another.
   Status take(Stream& stream, std::function<Status()> const& enqueue);
 
  private:

@@ -10,11 +10,11 @@
 
 namespace catena::device_server {
 
-/// What a device server has compiled for strangers, in the cache on disk of whom it runs for, so that neither the next
-/// server nor the next chain waits for a compiler. Binaries alone are kept, in files that no other user can read; their
-/// names come from SHA-256 of all that went into them, because whoever sends a source could find another one with the
-/// same Hash128, and another's kernel would be his. A folder of its own bounds what strangers can fill it with. Any
-/// thread.
+/// Disk cache of kernels compiled by a device server for untrusted clients. So neither the next server nor the next
+/// chain waits for a compiler. It belongs to the user of the server. Only binaries are kept, in files unreadable for
+/// other users. File names are derived from SHA-256 of all compiler inputs, since a client could find another source
+/// with the same Hash128 and so replace another client's kernel. A separate folder bounds the space for untrusted
+/// clients. Any thread.
 class KeptPrograms : public device::remote::BinaryStore {
  public:
   /// `device` outlives this.
@@ -24,7 +24,7 @@ class KeptPrograms : public device::remote::BinaryStore {
   void keep(device::ProgramSource const& source, device::Binary const& binary) override;
 
  private:
-  /// None where no hash can be had.
+  /// nullopt if hashing fails.
   std::optional<device::Hash128> key_of(device::ProgramSource const& source) const;
 
   device::Device* device_;

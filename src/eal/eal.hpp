@@ -6,23 +6,23 @@
 #include <span>
 #include <string>
 
-/// DPDK's environment (EAL): one for each process, never stopped. Thread rule: any thread.
+/// DPDK's environment (EAL): one per process, never stopped. Thread rule: any thread.
 namespace catena::eal {
 
 /// Starts the EAL, or does nothing if it runs. It needs neither hugepages nor privileges: `--no-huge --no-pci
-/// --no-shconf --no-telemetry`, errors only in its log, AVX-512 allowed, one lcore on the first CPU of the caller's
-/// affinity mask, and kMemoryMb of ordinary memory, of which a page is taken when it is first used. The caller's
-/// affinity mask is left as it was.
+/// --no-shconf --no-telemetry`, only errors in its log, AVX-512 allowed, one lcore on the first CPU of the caller's
+/// affinity mask, and kMemoryMb of ordinary memory, whose pages are allocated on first use. The caller's affinity mask
+/// does not change.
 ///
 /// `extra_args` are added; one that names an option replaces Catena's own for it (`-l`, `-c` and `--lcores` are one
-/// option; `--in-memory`, `--huge-dir`, `--socket-mem` and `-a` take `--no-huge` or `--no-pci` away).
+/// option; `--in-memory`, `--huge-dir`, `--socket-mem` and `-a` remove `--no-huge` or `--no-pci`).
 ///
 /// Errors:
 ///   FailedPrecondition  it already runs and was started without one of `extra_args`, or by other code of the process
 ///   Unavailable         the EAL refused to start; DPDK cannot try twice, so each later call returns the same
 Status start(std::span<const std::string> extra_args = {});
 
-/// Memory that the EAL may use when it is started without hugepages: room for two full Internet route tables.
+/// Memory limit of an EAL without hugepages: enough for two full Internet route tables.
 inline constexpr int kMemoryMb = 2048;
 
 }  // namespace catena::eal

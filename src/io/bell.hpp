@@ -9,8 +9,8 @@
 
 namespace catena::io {
 
-/// A descriptor that is readable from ring() to quiet(). What was done before a ring() that fell into a quiet() is seen
-/// after that quiet(): who has quieted it looks once more. Any thread.
+/// A descriptor that is readable from ring() to quiet(). A ring() concurrent with quiet() may be lost, but the work
+/// done before it is visible after that quiet(), so check for work once more after quiet(). Any thread.
 class Bell {
  public:
   Bell() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -22,7 +22,7 @@ class Bell {
   void ring() {
     if (!is_ringing_.exchange(true)) {
       const std::uint64_t one = 1;
-      [[maybe_unused]] const ssize_t written = write(event_, &one, sizeof one);  // it has room: nobody else adds to it
+      [[maybe_unused]] const ssize_t written = write(event_, &one, sizeof one);  // never full: no other writer
     }
   }
   void quiet() {
@@ -31,7 +31,7 @@ class Bell {
     }
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t read_bytes = read(event_, &count, sizeof count);
-    is_ringing_.exchange(false);  // and not stored: who finds it true is seen to have pushed before
+    is_ringing_.exchange(false);  // not a store: makes the pushes before a ring() that found it true visible
   }
 
  private:

@@ -9,20 +9,20 @@
 
 namespace catena::io {
 
-/// The frames of the generator's flows, prepared so that writing one is two copies and two stores: for each flow and
-/// frame size the headers with their checksums, and one long text of which each flow's payload is a window.
-/// Thread rule: any thread, once made.
+/// The frames of the generator's flows, prepared so that writing one takes two copies and two stores. Holds the headers
+/// with their checksums for each flow and frame size, and one long text. Each flow's payload is a window of this text.
+/// Thread rule: any thread, after construction.
 class FlowTemplates {
  public:
   /// Frames of `sizes` bytes (each at least 60) for `flows` flows (at most 2^24) with distinct source addresses; even
-  /// flows are TCP, odd ones UDP. Takes what it needs from `random`.
+  /// flows are TCP, odd ones UDP. Draws its random values from `random`.
   FlowTemplates(std::uint32_t flows, std::vector<std::uint32_t> sizes, std::mt19937_64& random);
 
-  /// Writes the frame of `flow` that is sizes[size] bytes long to `frame`; returns that length.
+  /// Writes the frame of `flow` with sizes[size] bytes to `frame`; returns its length.
   std::uint32_t write(std::uint32_t flow, std::uint32_t size, std::uint16_t identification, std::uint8_t* frame) const;
 
  private:
-  /// Ethernet, IPv4 and TCP; the last 12 bytes are payload where the flow is UDP.
+  /// Ethernet, IPv4 and TCP; the last 12 bytes are payload for UDP flows.
   static constexpr std::uint32_t kHeadBytes = 54;
   struct Flow {
     std::uint32_t source;

@@ -9,22 +9,22 @@
 
 namespace catena::io {
 
-/// Who comes when in artificial traffic: flows take turns, so that packet n is of flow n modulo their number. Gives the
-/// packets of some of them, or of all, in order.
+/// The packet order of synthetic traffic: flows take turns, so packet n is of flow n modulo their number. Returns the
+/// packets of some flows, or of all, in order.
 class FlowTurns {
  public:
   struct Turn {
-    std::uint64_t number;  ///< of the packet among all
-    std::uint64_t round;   ///< how often all flows had their turn before
+    std::uint64_t number;  ///< of the packet among those of all flows
+    std::uint64_t round;   ///< number of completed rounds of all flows
     std::uint32_t flow;
   };
 
-  /// `own`: the flows whose packets it gives, in rising order; each below `flows`.
+  /// `own`: the flows of the returned packets, in ascending order, each below `flows`.
   FlowTurns(std::uint32_t flows, std::vector<std::uint32_t> own) : flows_(flows), own_(std::move(own)) {}
-  /// Of all flows.
+  /// For all flows.
   explicit FlowTurns(std::uint32_t flows) : FlowTurns(flows, all(flows)) {}
 
-  /// Precondition: there is a flow.
+  /// Precondition: not empty().
   Turn next() {
     const Turn turn{first_ + own_[at_], round_, own_[at_]};
     if (++at_ == own_.size()) {
@@ -35,9 +35,9 @@ class FlowTurns {
     return turn;
   }
   bool empty() const { return own_.empty(); }
-  /// How many of the first `packets` packets it gives.
+  /// The number of its packets among the first `packets` packets.
   std::uint64_t of_first(std::uint64_t packets) const;
-  /// Its part of a rate that all flows have together.
+  /// Its part of the rate of all flows together.
   double part_of(std::uint64_t per_second) const;
 
  private:
@@ -50,8 +50,8 @@ class FlowTurns {
   std::uint64_t first_ = 0;  ///< number of the round's first packet
 };
 
-/// The turns of each part: a flow belongs to that which `part_of` says of its frames.
-/// Errors: ResourceExhausted where there is no memory for a packet pool to show them in.
+/// The turns of each part. The part of a flow is the result of `part_of` for its frames. ResourceExhausted if there is
+/// no memory for a packet pool to hold such a frame.
 Result<std::vector<FlowTurns>> divide_flows(FlowTemplates const& frames, std::uint32_t flows, std::uint32_t parts,
                                             PartOf const& part_of);
 

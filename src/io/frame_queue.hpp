@@ -12,25 +12,25 @@
 
 namespace catena::io {
 
-/// Frames in slots of one pool that wait for another thread. One thread pushes, one pops, any looks at the rest.
+/// Frames in slots of one pool, waiting for another thread. One thread pushes, one pops, any thread reads the size.
 class FrameQueue {
  public:
-  /// Frames that are pushed or popped at once, at most.
+  /// Maximum number of frames per push or pop.
   static constexpr std::size_t kBurst = 256;
 
-  /// With room for `frames`, a power of two. `pool` must outlive it, and what is inside is the owner's to release.
+  /// With capacity `frames`, a power of two. `pool` must outlive it. The owner must release the frames left in it.
   FrameQueue(memory::PacketPool& pool, std::uint32_t frames);
   FrameQueue(FrameQueue const&) = delete;
   FrameQueue& operator=(FrameQueue const&) = delete;
 
   std::size_t size() const { return ring_.size(); }
-  /// For who pushes: at least as many.
+  /// Free space, for the pushing thread; may increase meanwhile.
   std::size_t room() const { return ring_.capacity() - ring_.size(); }
-  /// Their slots are the queue's then. Precondition: frames.size() <= kBurst and <= room().
+  /// Takes ownership of their slots. Precondition: frames.size() <= kBurst and <= room().
   void push(std::span<const SlotFrame> frames);
-  /// How many of `frames` from the first on; they are the caller's.
+  /// Fills `frames` from the front and returns the number. The caller owns their slots.
   std::size_t pop(std::span<SlotFrame> frames);
-  /// By who pops.
+  /// Called by the popping thread.
   void release_all();
 
  private:
@@ -40,11 +40,11 @@ class FrameQueue {
   memory::IndexRing ring_;
 };
 
-/// Copies at most FrameQueue::kBurst frames from slots of one pool into slots of another, each to kSlotHeadroom:
-/// `frames` become those that are there, as many from the first on as found a slot, whose number is returned.
+/// Copies at most FrameQueue::kBurst frames from slots of one pool to kSlotHeadroom of slots of another. Returns the
+/// number of copied frames, from the first on; it is smaller if slots run out. `frames` become the copies.
 std::size_t copy_frames(memory::PacketPool const& from, memory::PacketPool& to, std::span<SlotFrame> frames);
 
-/// Gives back the slots of at most FrameQueue::kBurst frames, but of those that are kTooLong.
+/// Releases the slots of at most FrameQueue::kBurst frames, except kTooLong ones.
 void release_frames(memory::PacketPool& pool, std::span<const SlotFrame> frames);
 
 }  // namespace catena::io

@@ -15,12 +15,12 @@ struct tpacket2_hdr;
 
 namespace catena::io {
 
-/// An interface of the kernel by packet sockets: a ring that the kernel fills with what arrives, and a KernelSender.
-/// It takes what arrives from outside alone, not what this machine sends there.
+/// A kernel interface through packet sockets: an rx ring filled by the kernel, and a KernelSender. Receives only frames
+/// from outside, not frames sent by this machine.
 class KernelPort final : public Port {
  public:
-  /// `device`: of DPDK's form, with iface= (see interface_device()). `pool` must outlive the port. PermissionDenied or
-  /// NotFound as prepare_interface() says; else with the kernel's reason.
+  /// `device`: in DPDK's format, with iface= (see interface_device()). `pool` must outlive the port. PermissionDenied
+  /// or NotFound as prepare_interface(); else the kernel's reason.
   static Result<std::shared_ptr<Port>> open(std::string const& device, memory::PacketPool& pool);
   ~KernelPort() override;
 
@@ -53,13 +53,13 @@ class KernelPort final : public Port {
   std::uint8_t* ring_ = nullptr;
   std::size_t next_frame_ = 0;
   std::unique_ptr<KernelSender> sender_;
-  mutable std::atomic<std::uint64_t> missed_{0};  ///< the kernel forgets them when asked
+  mutable std::atomic<std::uint64_t> missed_{0};  ///< accumulated here, as the kernel resets its count when read
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<bool> is_up_{true};
-  std::vector<std::uint32_t> slots_;  ///< for the frames that receive() takes
+  std::vector<std::uint32_t> slots_;  ///< for the frames taken by receive()
   std::vector<std::uint32_t> sent_slots_;
-  std::vector<int> refusals_;  ///< errors of the kernel that were logged
+  std::vector<int> refusals_;  ///< logged errors of the kernel
 };
 
 }  // namespace catena::io

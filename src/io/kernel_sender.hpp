@@ -18,31 +18,31 @@
 
 namespace catena::io {
 
-/// Sends frames on an interface of the kernel: one call for many, and consecutive TCP segments as one frame (TcpRun).
-/// What the interface carries afterwards is the same bytes in the same order. One thread at a time.
+/// Sends frames on a kernel interface: many per system call, and consecutive TCP segments as one frame (TcpRun). The
+/// interface then carries the same bytes in the same order. One thread at a time.
 class KernelSender {
  public:
   struct Sent {
-    std::size_t taken;   ///< frames from the first on that the kernel took, or refused for good
-    std::size_t failed;  ///< of those, refused
-    int error;           ///< of the kernel, for those; 0: none was refused
+    std::size_t taken;   ///< frames from the first on, taken or permanently refused by the kernel
+    std::size_t failed;  ///< refused frames in `taken`
+    int error;           ///< of the kernel, for refused frames; 0: no frame was refused
   };
 
-  /// Unavailable and the like, with the kernel's reason, if there is no such socket.
-  /// `joins_segments`: see cuts_segments(); else frames stay as they are.
+  /// Unavailable and similar codes, with the kernel's reason, if the socket cannot be opened. `joins_segments`: see
+  /// cuts_segments(); if false, frames are sent unchanged.
   static Result<std::unique_ptr<KernelSender>> open(unsigned int interface, bool joins_segments);
   ~KernelSender();
   KernelSender(KernelSender const&) = delete;
   KernelSender& operator=(KernelSender const&) = delete;
 
-  /// From the next send() on; by any thread. See open().
+  /// Takes effect at the next send(); any thread. See open().
   void join_segments(bool joins) { joins_segments_.store(joins, std::memory_order_relaxed); }
-  /// `memory`: of the slots. Waits up to 100 us where the kernel takes none; then `taken` is 0. The kernel keeps no
+  /// `memory`: of the slots. Waits up to 100 us if the kernel takes no frame; `taken` is 0 then. The kernel keeps no
   /// frame.
   Sent send(std::uint8_t* memory, std::span<const SlotFrame> frames);
 
  private:
-  /// virtio_net_hdr, whose header is none of C++.
+  /// virtio_net_hdr; its header does not compile as C++.
   struct VnetHeader {
     std::uint8_t flags;
     std::uint8_t gso_type;
@@ -62,9 +62,9 @@ class KernelSender {
 
   int socket_;
   std::atomic<bool> joins_segments_;
-  std::size_t single_frames_ = 0;  ///< next ones that are not joined: the kernel refused them as one
-  std::vector<TcpRun> runs_;       ///< one for each message
-  std::vector<Header> headers_;    ///< one for each message
+  std::size_t single_frames_ = 0;  ///< number of next frames sent unjoined, after the kernel refused them as one
+  std::vector<TcpRun> runs_;       ///< one per message
+  std::vector<Header> headers_;    ///< one per message
   std::vector<iovec> pieces_;      ///< of all messages
   std::vector<mmsghdr> messages_;
 };

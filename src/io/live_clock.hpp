@@ -6,9 +6,9 @@
 
 namespace catena::io {
 
-/// The clock of live packets: the monotonic clock plus what the wall clock was ahead of it when this object was made.
-/// Times are nanoseconds since 1970, and whoever sets the wall clock afterwards neither stops nor ends anything. Cheap
-/// to copy; all copies agree. Thread rule: any thread.
+/// The clock of live packets: the monotonic clock plus the wall clock's lead at construction. Times are nanoseconds
+/// since 1970; later changes of the wall clock have no effect. Cheap to copy; all copies agree. Thread rule: any
+/// thread.
 class LiveClock {
  public:
   using Reading = std::uint64_t (*)();  ///< nanoseconds
@@ -27,7 +27,7 @@ class LiveClock {
   }
 
   Reading monotonic_;
-  std::uint64_t ahead_ns_;  // wraps where the wall clock is behind
+  std::uint64_t ahead_ns_;  // wraps if the wall clock is less than the monotonic one
 };
 
 }  // namespace catena::io

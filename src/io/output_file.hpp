@@ -10,22 +10,22 @@
 
 namespace catena::io {
 
-/// What a file name on the command line or in a chain file says for standard input or output.
+/// The file name for standard input or output, on the command line and in chain files.
 inline constexpr std::string_view kStandardStream = "-";
 
-/// Whether `path` is standard output: "-", /dev/stdout, or the name of the file that it goes to. Not so for /dev/null
-/// and the like, which all may write to at once.
+/// Whether `path` is standard output: "-", /dev/stdout, or the name of the file to which it is redirected. False for
+/// /dev/null and the like, which any number of writers may share.
 bool names_standard_output(std::string const& path);
-/// Why a socket's name is no name of a file; empty if `path` is none.
+/// The error for a path that is a socket; empty if `path` is no socket.
 std::string socket_error(std::string const& path);
 
-/// A file that a run writes. It is opened without a change to what is in it, so that a run that cannot start leaves its
-/// outputs as they were: open() all of them first, then start() each. Owns the descriptor. One thread at a time.
+/// An output file of a run. open() does not change its content, so a run that cannot start leaves its outputs
+/// unchanged: open() all of them first, then start() each. Owns the descriptor. One thread at a time.
 class OutputFile {
  public:
-  /// "-", or whatever names_standard_output(), is standard output. A FIFO is opened when it has a reader.
-  /// InvalidArgument for a socket; Cancelled where `give_up` ended the wait for a reader; what the system says where
-  /// the file cannot be created: PermissionDenied, NotFound ...
+  /// "-", or a path with names_standard_output(), is standard output. Waits for the reader of a FIFO. InvalidArgument
+  /// for a socket; Cancelled if `give_up` ended the wait for a reader; the system's error if the file cannot be
+  /// created: PermissionDenied, NotFound ...
   static Result<OutputFile> open(std::string const& path, std::stop_token const& give_up = {});
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
@@ -33,14 +33,14 @@ class OutputFile {
   OutputFile& operator=(OutputFile const&) = delete;
   ~OutputFile();
 
-  /// Empties a regular file; what is written to others, and to standard output, only adds to them.
+  /// Truncates a regular file. Output to other files and to standard output is appended.
   Status start();
-  /// Writes all bytes. DataLoss, with the file, if that fails, now or before.
+  /// Writes all bytes. DataLoss, with the file, if this or an earlier write fails.
   Status write(const void* bytes, std::size_t count);
-  /// DataLoss, with the file, if anything could not be written. Often is no harm.
+  /// DataLoss, with the file, if any write has failed. May be called more than once.
   Status close();
   std::string const& path() const { return path_; }
-  /// Somebody may wait for what is written: a FIFO, a socket, a terminal.
+  /// Whether a reader may be waiting for the output: a FIFO, a socket, a terminal.
   bool is_stream() const { return is_stream_; }
 
  private:
@@ -51,7 +51,7 @@ class OutputFile {
   std::string path_;
   int descriptor_;
   bool is_stream_;
-  bool is_standard_;  ///< somebody else's: its offset and what is in it stay
+  bool is_standard_;  ///< shared with other programs: its offset and content stay unchanged
   Status failure_;
 };
 

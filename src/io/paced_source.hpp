@@ -19,14 +19,14 @@
 
 namespace catena::io {
 
-/// The times of an even stream of `per_second` packets: that of packet n is n / per_second seconds, rounded down to ns,
-/// however far the stream goes.
+/// The times of an even stream of `per_second` packets: packet n is at n / per_second seconds, rounded down to ns,
+/// without accumulated error.
 class EvenTimes {
  public:
   explicit EvenTimes(std::uint64_t per_second)
       : per_second_(per_second), step_ns_(kNsPerSecond / per_second), step_rest_(kNsPerSecond % per_second) {}
 
-  /// That of packet `number`, in ns. Numbers never go back, nor forward by more than 2^24.
+  /// The time of packet `number`, in ns. Numbers never decrease, nor increase by more than 2^24.
   std::uint64_t at(std::uint64_t number) {
     const std::uint64_t steps = number - number_;
     number_ = number;
@@ -50,9 +50,9 @@ class EvenTimes {
   std::uint64_t rest_ = 0;
 };
 
-/// What sources of artificial traffic share: how many packets may come, their numbers and their arrival times. Those
-/// are the times of an even stream, so that they do not depend on how fast the chain is: in a packet they count from 0,
-/// in its unit, where there is a rate, from the first receive() on.
+/// Common base of synthetic traffic sources: packet limit, packet numbers and arrival times. The arrival times are
+/// those of an even stream, independent of the chain's speed. Times in packets count from 0. Times in units, set only
+/// if a rate is given, count from the first receive().
 class PacedSource : public Source {
  public:
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) final {
@@ -98,22 +98,22 @@ class PacedSource : public Source {
   }
 
  protected:
-  /// `packets_per_s` 0: as fast as the chain takes them; `count` 0: without end.
+  /// `packets_per_s` 0: as fast as the chain takes them; `count` 0: endless.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count)
       : PacedSource(packets_per_s, static_cast<double>(packets_per_s),
                     count != 0 ? std::optional(count) : std::nullopt) {}
-  /// The packets that `turns` gives of all of them.
+  /// Only the packets returned by `turns`.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count, FlowTurns const& turns)
       : PacedSource(packets_per_s, turns.part_of(packets_per_s),
                     count != 0 || turns.empty() ? std::optional(turns.of_first(count)) : std::nullopt) {}
 
-  /// Enters the next packets into `slots`, each with index_of() its number and the arrival_ns() of that. Other threads
-  /// see them when it returns.
+  /// Writes the next packets to `slots` and enters each with the index_of() and arrival_ns() of its number. Makes them
+  /// visible to other threads before it returns.
   virtual void fill(memory::PacketPool& pool, std::span<const std::uint32_t> slots) = 0;
   std::uint64_t index_of(std::uint64_t number) const { return first_index_ + number; }
   std::uint64_t arrival_ns(std::uint64_t number) { return times_.at(number); }
 
-  /// ", 1024 flows, 1000 packets/s, 5 packets, seed 1", without what is not limited.
+  /// ", 1024 flows, 1000 packets/s, 5 packets, seed 1", without the limits not set.
   static std::string describe_traffic(std::uint32_t flows, std::uint64_t packets_per_s, std::uint64_t count,
                                       std::uint64_t seed) {
     std::string text = concat(", ", flows, flows == 1 ? " flow" : " flows");
@@ -127,7 +127,7 @@ class PacedSource : public Source {
   }
 
  private:
-  /// `all_per_s`: of all packets, for their times; `packets_per_s`: of its own.
+  /// `all_per_s`: rate of all packets, for their times; `packets_per_s`: rate of its own packets.
   PacedSource(std::uint64_t all_per_s, double packets_per_s, std::optional<std::uint64_t> count)
       : packets_per_s_(packets_per_s), count_(count), times_(all_per_s != 0 ? all_per_s : kNominalPacketsPerSecond) {
     if (packets_per_s != 0) {
@@ -135,7 +135,7 @@ class PacedSource : public Source {
     }
   }
 
-  /// Until `packets` are there, at least. False: there are not so many slots now.
+  /// Fills at least `packets` slots. False if too few are free.
   bool fill_more(memory::PacketPool& pool, std::uint32_t packets) {
     filled_.erase(filled_.begin(), filled_.begin() + static_cast<std::ptrdiff_t>(std::exchange(taken_, 0)));
     const std::size_t before = filled_.size();
@@ -155,18 +155,18 @@ class PacedSource : public Source {
     return true;
   }
 
-  /// Frames that are written past the caches have left the core before it can take a lock, which a pool has: so many
-  /// together cost that once, whatever the size of a unit.
+  /// A locked instruction, as in the pool, waits until the frames written past the caches have left the core. Filling
+  /// this many at once pays for that once, whatever the size of a unit.
   static constexpr std::uint32_t kFilledAtOnce = memory::kDefaultUnitPackets;
-  static constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  ///< where the configuration gives no rate
+  static constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  ///< if the configuration has no rate
 
   double packets_per_s_;
-  std::optional<std::uint64_t> count_;  ///< none: without end
+  std::optional<std::uint64_t> count_;  ///< nullopt: endless
   EvenTimes times_;
   std::optional<Schedule> schedule_;
   Counter made_;
   std::uint64_t first_index_ = 0;      ///< of packet 0
-  std::vector<std::uint32_t> filled_;  ///< slots; those from taken_ on wait for a unit
+  std::vector<std::uint32_t> filled_;  ///< slots; from taken_ on, they wait for a unit
   std::size_t taken_ = 0;
 };
 

@@ -29,17 +29,18 @@
 
 namespace catena::io {
 
-/// A port that several chains have: its packet memory, and the thread that finds whose each frame is, copies it there,
-/// and sends what chains give. What is not said otherwise, any thread.
+/// A port shared by several chains: its packet memory and its thread. The thread finds the chain of each frame, copies
+/// the frame to this chain, and sends the chains' frames. Any thread, unless noted otherwise.
 class PortSwitch {
  public:
   class Member;
-  /// Opens the port of a device with a queue for that pool, which outlives it.
+  /// Opens the port of a device with a queue for `pool`, which must outlive it.
   using Open = std::function<Result<std::shared_ptr<Port>>(std::string const& device, memory::PacketPool& pool)>;
 
-  /// Frames for a chain, and of a chain, that may wait; fewer where its pool is small.
+  /// Maximum number of queued frames to a chain, and from a chain; fewer if its pool is small.
   static constexpr std::uint32_t kMaxWaiting = 4096;
-  /// Packet memory of the port. What chains send may fill all but a part of it, which is for what arrives.
+  /// Packet memory of the port. Frames sent by chains may use all of it except kSlotsForRx, reserved for arriving
+  /// frames.
   static constexpr std::uint32_t kSlots = 8192;
   static constexpr std::uint32_t kSlotsForRx = 2048;
 
@@ -49,18 +50,18 @@ class PortSwitch {
   PortSwitch(PortSwitch const&) = delete;
   PortSwitch& operator=(PortSwitch const&) = delete;
 
-  /// From here on others may not want the same. AlreadyExists: another chain has a match which is the same or crosses
-  /// one of these.
+  /// Reserves the matches of `member`. AlreadyExists: another chain has a match equal to or crossing one of these.
   Status add(Member& member);
-  /// What arrives from here on may be the chain's.
+  /// Frames arriving from now on may be delivered to the chain.
   void start(Member& member);
-  /// And no longer; what waits for it is left behind, and the caller's to release. Another may want the same then.
+  /// Ends delivery. Frames still queued count as left_behind, and the caller must release them. Another chain may then
+  /// use the same matches.
   void stop(Member& member);
-  /// What the chain has given and was not sent counts as errors.
+  /// Counts the chain's unsent frames as errors.
   void stop_sending(Member& member);
-  /// After these, if they are called at all.
+  /// Called last; the calls above are optional.
   void remove(Member& member);
-  /// Any thread: a chain has given frames.
+  /// Any thread: a chain has queued frames.
   void wake();
   Port& port() { return *port_; }
   SharedPort view() const;
@@ -77,7 +78,7 @@ class PortSwitch {
   void note_errors(Member& member);
   bool has_frames_of_members();
   void make_table();
-  /// For who is not the thread: it lets nobody wait for long.
+  /// For all threads but the switch's own, which yields the lock to them without delay.
   std::unique_lock<std::mutex> lock_members() const;
 
   std::string name_;
@@ -85,7 +86,7 @@ class PortSwitch {
   std::shared_ptr<Port> port_;
   Bell bell_;
   mutable std::atomic<int> wanted_by_others_{0};
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< protects the members below
   std::vector<Member*> members_;
   TrafficTable table_{{}};
   std::array<SlotFrame, FrameQueue::kBurst> frames_;
@@ -95,7 +96,7 @@ class PortSwitch {
   std::uint64_t left_behind_ = 0;
   Counter too_long_;
   Counter busy_ns_;
-  std::uint64_t tx_errors_ = 0;  ///< of the port, when it was last asked
+  std::uint64_t tx_errors_ = 0;  ///< of the port, at the last check
   std::chrono::steady_clock::time_point asked_;
   std::atomic<bool> is_asleep_{false};
   std::atomic<bool> is_ending_{false};
@@ -106,7 +107,7 @@ class PortSwitch {
 class PortSwitch::Member final : public Port {
  public:
   using Leave = std::function<void(Member&)>;
-  /// `leave`: called at its end, if it was added to a switch.
+  /// `leave`: called by the destructor, if it was added to a switch.
   Member(PortMember member, memory::PacketPool& pool, Leave leave)
       : leave_(std::move(leave)),
         member_(std::move(member)),
@@ -165,9 +166,9 @@ class PortSwitch::Member final : public Port {
     return std::bit_floor(std::min(kMaxWaiting, pool.slots() / 4));
   }
   friend class PortSwitch;
-  /// Of the switch's mutex.
+  /// Protected by the switch's mutex.
   enum class Receiving { kNotYet, kNow, kNoMore };
-  /// Whether it has a place at the port that all should see.
+  /// Whether it is listed as a member of the port.
   bool is_there() const {
     return receiving_ == Receiving::kNow || (receiving_ == Receiving::kNotYet && member_.matches.empty());
   }
@@ -175,14 +176,14 @@ class PortSwitch::Member final : public Port {
   Leave leave_;
   PortMember member_;
   memory::PacketPool* pool_;
-  PortSwitch* switch_ = nullptr;  ///< null: it is not at the port yet
+  PortSwitch* switch_ = nullptr;  ///< null: not yet at the port
   Receiving receiving_ = Receiving::kNotYet;
   FrameQueue in_;
   FrameQueue out_;
   Bell bell_;
-  // all of the switch's thread, or under its mutex
-  std::vector<std::uint16_t> arrived_;  ///< positions in the burst at hand
-  std::vector<SlotFrame> left_;         ///< in the switch's slots: those that the port did not take yet
+  // used by the switch's thread, or under its mutex
+  std::vector<std::uint16_t> arrived_;  ///< positions in the current burst
+  std::vector<SlotFrame> left_;         ///< in the switch's slots: not yet taken by the port
   Counter missed_;
   Counter no_slot_;
   Counter sent_;

@@ -16,13 +16,12 @@
 
 namespace catena::io {
 
-/// The shared ports of a process. A shared port is opened by the first chain that wants it, with packet memory of its
-/// own, and closed when the last one has let go of it. A thread looks whose each frame is that arrives (see
-/// TrafficTable) and copies it into a slot of that chain's pool, and sends what chains give: so no chain has the
-/// memory of another, and one that is slow loses its own frames alone (`missed`: it has too many waiting; `no_slot`:
-/// it has no slot).
+/// The shared ports of a process. The first chain opens a shared port, with packet memory of its own, and the last one
+/// closes it. A thread finds the chain of each arriving frame (see TrafficTable) and copies the frame to a slot of this
+/// chain's pool; it also sends the chains' frames. So no chain can access the memory of another, and a slow chain loses
+/// only its own frames (`missed`: too many are waiting; `no_slot`: no free slot).
 ///
-/// Thread rule: any thread. The ports that it gives keep it alive.
+/// Thread rule: any thread. The returned ports keep it alive.
 class PortSwitches : public std::enable_shared_from_this<PortSwitches> {
  public:
   using Open = PortSwitch::Open;
@@ -30,16 +29,14 @@ class PortSwitches : public std::enable_shared_from_this<PortSwitches> {
   PortSwitches(PortSwitches const&) = delete;
   PortSwitches& operator=(PortSwitches const&) = delete;
 
-  /// The chain's own side of the shared port, whose slots are those of `pool`, which must outlive it. Nothing arrives
-  /// there before its start_receiving(), or after its stop_receiving(). What the port has counted for all is in list().
-  /// Errors:
-  ///   AlreadyExists       a chain that is there, and has not stopped, has a match which is the same or crosses one of
-  ///                       these
+  /// The chain's side of the shared port, with slots of `pool`, which must outlive it. No frame arrives there before
+  /// start_receiving() or after stop_receiving(). list() has the counters for the whole port. Errors:
+  ///   AlreadyExists       another chain, not stopped, has a match equal to or crossing one of these
   ///   InvalidArgument     the port is open with other parameters
   ///   ResourceExhausted   no thread, no descriptor, no packet memory
   ///   else                as the port's
   Result<std::shared_ptr<Port>> attach(std::string const& device, PortMember member, memory::PacketPool& pool);
-  /// Those that are open, by name, with the chains that receive there, or only send.
+  /// The open ports, by name, with the chains that receive there or only send.
   std::vector<SharedPort> list() const;
 
  private:

@@ -7,29 +7,29 @@
 
 namespace catena::io {
 
-/// An even stream's timetable: packet n is due n / rate after the first one. What is taken late keeps the time at which
-/// it was due, and nothing is left out after a pause, however long: so the load does not shrink when the chain is held
-/// up, and the times that packets waited in front of it count (open loop).
+/// The schedule of an even stream: packet n is due n / rate after the first one. A packet taken late keeps its due
+/// time, and no packet is skipped after a pause of any length. So the load does not shrink while the chain is stalled,
+/// and waiting times before the chain count (open loop).
 class Schedule {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit Schedule(double per_second) : per_second_(per_second) {}
 
-  /// Packets that are due at `now` and have not been taken. The first packet is due at the first call's `now`, which no
-  /// later one precedes.
+  /// Number of packets due at `now` and not yet taken. The first packet is due at the first call's `now`. `now` must
+  /// not precede it later.
   std::uint64_t due(Clock::time_point now) {
     if (!has_begun_) {
       has_begun_ = true;
       start_ = now;
     }
-    constexpr double kMost = 1e18;  // what a double and 64 bits hold
+    constexpr double kMost = 1e18;  // fits into a double and 64 bits
     const std::chrono::duration<double> passed = now - start_;
     return static_cast<std::uint64_t>(std::min(kMost, per_second_ * passed.count())) + 1 - taken_;
   }
-  /// Uses up the next `count` packets, of those that are due.
+  /// Takes the next `count` due packets.
   void take(std::uint64_t count) { taken_ += count; }
-  /// When packet `number` is due, from 0; ns of the clock. due() has been called.
+  /// When packet `number` is due, counted from 0, in ns of the clock. Precondition: due() was called.
   std::uint64_t due_ns(std::uint64_t number) const {
     constexpr double kNsPerSecond = 1e9;
     const std::chrono::nanoseconds start = start_.time_since_epoch();

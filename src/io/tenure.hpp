@@ -13,22 +13,22 @@
 #include <string>
 #include <vector>
 
-/// Ends that chains have one after another: what comes next counts from 0, begins where the one before ended, and
-/// nothing is closed or lost in between. Thread rule: as Source and Sink; pass_on(), take_over() and has_ended() any
-/// thread.
+/// Lets consecutive pipelines share a source or sink. Each starts its counters at 0 and continues where the previous
+/// one ended. The source or sink stays open and loses no packet. Thread rule: as Source and Sink; pass_on(),
+/// take_over() and has_ended() any thread.
 namespace catena::io {
 
-/// A source for one of them.
+/// A shared source, for one pipeline.
 class SourceTenure final : public Source {
  public:
-  /// Of the first one.
+  /// For the first pipeline.
   explicit SourceTenure(std::shared_ptr<Source> source) : source_(std::move(source)), base_(SourceCounts()) {}
-  /// Of who comes after `before`, and has nothing of it before take_over().
+  /// For the pipeline after `before`; it counts nothing before take_over().
   static std::unique_ptr<SourceTenure> after(SourceTenure const& before);
 
-  /// From here on stop() leaves the source as it is for the next one. False, and nothing done, where it was stopped.
+  /// From now on stop() leaves the source open for the next pipeline. False, with no effect, if it was already stopped.
   bool pass_on();
-  /// Precondition: `before`, of which this one was made, has ended.
+  /// Precondition: `before`, the argument of after(), has ended.
   void take_over(SourceTenure const& before);
   /// Whether stop() was called.
   bool has_ended() const;
@@ -50,17 +50,17 @@ class SourceTenure final : public Source {
   SourceTenure() = default;
 
   std::shared_ptr<Source> source_;
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< protects the members below
   bool is_passed_on_ = false;
   bool has_ended_ = false;
-  std::optional<SourceCounts> base_;   ///< of those before; none: this one has not begun
-  std::optional<SourceCounts> final_;  ///< with those before, where the next one counts on; none: it does not yet
+  std::optional<SourceCounts> base_;   ///< total at the end of the previous pipeline; nullopt: not taken over yet
+  std::optional<SourceCounts> final_;  ///< total at this one's end, where the next one continues; nullopt: not yet
 };
 
-/// A sink for one of them.
+/// A shared sink, for one pipeline.
 class SinkTenure final : public Sink {
  public:
-  /// As those of SourceTenure; what has to be called at the end is finish().
+  /// As in SourceTenure; finish() takes the place of stop().
   explicit SinkTenure(std::shared_ptr<Sink> sink) : sink_(std::move(sink)), base_(SinkCounts()) {}
   static std::unique_ptr<SinkTenure> after(SinkTenure const& before);
   void pass_on();
@@ -75,9 +75,9 @@ class SinkTenure final : public Sink {
   SinkTenure() = default;
 
   std::shared_ptr<Sink> sink_;
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< protects the members below
   bool is_passed_on_ = false;
-  std::optional<SinkCounts> base_;  ///< as those of SourceTenure
+  std::optional<SinkCounts> base_;  ///< as in SourceTenure
   std::optional<SinkCounts> final_;
 };
 

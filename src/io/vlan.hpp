@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-/// Where the VLAN tag of an Ethernet frame stands (IEEE 802.1Q): behind both MAC addresses.
+/// Position of the VLAN tag in an Ethernet frame (IEEE 802.1Q): after both MAC addresses.
 namespace catena::io {
 
 inline constexpr std::uint32_t kMacBytes = 12;  ///< both addresses

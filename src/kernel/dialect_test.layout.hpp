@@ -10,7 +10,7 @@
 #include "copy/staging_extent.hpp"
 #include "copy/transfer_params.hpp"
 
-/// What dialect_test.cpp and its kernels share.
+/// Shared by dialect_test.cpp and its kernels.
 namespace catena::kernel::dialect_test {
 
 /// The fields that the test kernels read and write.
@@ -31,7 +31,7 @@ struct Output {
   u32 words[8];
 };
 
-/// One access out of bounds.
+/// One out-of-bounds access.
 enum Access : u32 {
   kNone = 0,
   kArrayRead,
@@ -62,16 +62,16 @@ enum Access : u32 {
 struct State {
   StateArray<u64> wide;
   StateArray<u32> words;
-  StateArray<u32> elsewhere;  ///< leaves the state
+  StateArray<u32> elsewhere;  ///< extends beyond the state
   StateArray<u32> unaligned;
   u32 access;  ///< Access
-  u32 row;     ///< the packet that reaches out of bounds
+  u32 row;     ///< the packet with the out-of-bounds access
 };
 struct BigState {
   u64 values[32];
 };
 
-/// Sizes and offsets of every struct that host and devices share, as this compiler sees them.
+/// Sizes and offsets of all structs shared by host and devices, as seen by this compiler.
 #define CATENA_TEST_OFFSET(object, member) \
   static_cast<u64>(reinterpret_cast<const u8*>(&object.member) - reinterpret_cast<const u8*>(&object))
 inline constexpr u32 kLayoutCount = 66;

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-/// Packets of any length, packed one after another into one buffer that several NFs' kernels read.
+/// Packets of any length, packed into one buffer for the kernels of several NFs.
 namespace catena::kernel {
 
 /// A header field of all packets.
@@ -21,22 +21,23 @@ struct PackedColumn {
   std::size_t offset;   ///< in the launch buffer
 };
 
-/// Where one NF finds its part in the two buffers of a PackedLaunch.
+/// Offsets of one NF in the two buffers of a PackedLaunch.
 struct PackedPart {
-  std::vector<PackedColumn> columns;  ///< header fields that it reads; none: it reads the packets' bytes
+  std::vector<PackedColumn> columns;  ///< header fields that it reads; empty: it reads the packets' bytes
   std::size_t batch_offset = 0;       ///< of its columns, or of the table of extents, in the launch buffer
   std::size_t out_offset = 0;         ///< of its fault report, in the out buffer
   std::size_t results_offset = 0;     ///< of its results, in the out buffer
   std::uint32_t result_bytes = 0;
 };
 
-/// The layout of the launch buffer, [columns of each NF | table of extents | contents], and of the out buffer,
-/// [faults, flags, results] of each NF. It is the same for every batch, however few packets it holds.
+/// The layout of the launch buffer, [columns of each NF | table of extents | contents], and of the out buffer, [faults,
+/// flags, results] of each NF. It is the same for every batch, regardless of its number of packets.
 class PackedFormat {
  public:
-  /// `nfs` read either header fields or the payload, by which each packet as a whole is meant. `max_bytes`: of all
+  /// Each of `nfs` reads either header fields or the payload, which here means the whole packet. `max_bytes`: of all
   /// packets together, each rounded up to a multiple of 16. InvalidArgument: an NF that writes packets, reads both
-  /// header fields and payload, has aux structs, head- or tailroom, or is a shared step; no packets; or 4 GiB and more.
+  /// header fields and payload, has aux structs, headroom or tailroom, or is a shared step; no packets; or 4 GiB and
+  /// more.
   static Result<PackedFormat> create(std::span<DeviceNf const* const> nfs, std::uint32_t max_packets,
                                      std::size_t max_bytes);
 
@@ -59,42 +60,42 @@ class PackedFormat {
   std::size_t out_bytes_ = 0;
 };
 
-/// A buffer that is being filled with packets: first space is taken for each, then its bytes are written. Spaces are
-/// taken by one thread at a time; rows may be written by several at once, each row by one.
+/// A buffer being filled with packets: space is reserved for each packet, then its bytes are written. One thread at a
+/// time reserves space. Several threads may write rows at once, each row by one thread.
 class PackedPackets {
  public:
-  /// Who reads the packets.
+  /// Reader of the packets.
   enum class Reader : std::uint8_t { kHost, kDevice };
-  /// Space that was taken for packets that follow one another.
+  /// Space reserved for consecutive packets.
   struct Room {
     std::uint32_t packets;
     std::uint32_t first_row;
     std::uint32_t begin;  ///< of the first packet, in the contents
   };
-  /// `memory`: format.batch_bytes() bytes that outlive this, 64-byte aligned. `format` must too.
+  /// `memory`: format.batch_bytes() bytes, 64-byte aligned. `memory` and `format` must outlive this.
   PackedPackets(PackedFormat const& format, std::span<std::byte> memory, Reader reader);
 
   void clear();
-  /// Bytes of the contents that a packet of `length` bytes takes.
+  /// Bytes of the contents used by a packet of `length` bytes.
   static std::uint32_t space_of(std::uint32_t length);
-  /// Takes space for packets, the first ones, as many as fit; the first of them becomes row count(). `ends`: of each
-  /// its space and those of all packets in front of it, together.
+  /// Reserves space for as many of the first packets as fit. The first becomes row count(). `ends`: for each packet,
+  /// the total space of it and of all packets before it.
   Room take_room(std::span<const std::uint32_t> ends);
-  /// Writes the packet of row `row`, whose space starts at `begin`, and its columns. `layers`: of the packet, where an
-  /// NF reads header fields.
+  /// Writes the packet of row `row`, whose space starts at `begin`, and its columns. `layers`: of the packet, if an NF
+  /// reads header fields.
   void write(std::uint32_t row, std::uint32_t begin, std::span<const std::uint8_t> bytes, packet::Layers const& layers);
-  /// Between write() and telling anybody else of it.
+  /// Call between write() and publishing the packets to any other reader.
   static void finish_writes();
 
   std::uint32_t count() const { return count_; }
-  /// Bytes of the contents so far, the gaps between packets counted.
+  /// Bytes of the contents so far, including gaps between packets.
   std::size_t content_bytes() const { return content_bytes_; }
   Extent const& extent(std::uint32_t row) const { return extents_[row]; }
   std::span<const std::uint8_t> bytes(std::uint32_t row) const {
     return {contents_ + extents_[row].begin, extents_[row].length};
   }
   packet::Layers const& layers(std::uint32_t row) const { return layers_[row]; }
-  /// What a copy to the device has to bring there.
+  /// The bytes to copy to the device.
   std::span<const std::byte> used() const { return memory_.first(format_->contents() + content_bytes_); }
 
  private:

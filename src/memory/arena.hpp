@@ -16,10 +16,10 @@
 
 namespace catena::memory {
 
-/// How much an arena holds: all that is needed to know where everything in it is.
+/// The size of an arena, which determines the position of everything in it.
 struct ArenaShape {
   std::uint32_t slots = 0;         ///< a power of two from kMinSlots to kMaxSlots
-  std::uint32_t unit_packets = 0;  ///< room of each unit: 1 to kMaxUnitPackets, at most half of the slots
+  std::uint32_t unit_packets = 0;  ///< capacity of each unit: 1 to kMaxUnitPackets, at most half of the slots
   std::uint32_t queues = 0;        ///< of units, between stages: at most kMaxQueues
   std::uint32_t units = 0;         ///< at least 1, at most kMaxUnits
 
@@ -30,38 +30,38 @@ inline constexpr std::uint32_t kMaxSlots = 1U << 20;
 inline constexpr std::uint32_t kMaxQueues = 1024;
 inline constexpr std::uint32_t kMaxUnits = 1U << 21;
 
-/// Packet memory: slots, the metadata of the packets in them as one array per field, units, and rings of indices.
-/// Numbers stand for all of them and nothing inside is an address. Each slot is free or with one owner, and the index
-/// of a unit in one ring or with one owner.
+/// Packet memory: slots, the metadata of their packets as one array per field, units, and rings of indices. Everything
+/// is identified by numbers; the arena contains no address. Each slot is free or has one owner. Each unit's index is in
+/// one ring or has one owner.
 ///
-/// The slots are behind a file descriptor, so that other processes and devices reach the same frames. All else is this
-/// process's own: what another one could change at any time, nobody could believe.
+/// The slots have a file descriptor, so other processes and devices access the same frames. Everything else is private
+/// to this process, since data that another process could change at any time cannot be trusted.
 ///
-/// Thread rule: as for the parts. Everything but create() may be called by any thread.
+/// Thread rule: as for the members. Everything but create() may be called by any thread.
 class Arena {
  public:
-  /// All memory is taken at once: no page of it is touched for the first time on the packet path. Every slot and every
-  /// unit is free, and comes out in order; the queues are empty.
-  ///   InvalidArgument     another shape; the text says what may be written
-  ///   ResourceExhausted   the memory cannot be had; the text says how much was asked for
+  /// Allocates and touches all memory at once, so the packet path causes no page faults. All slots and units are free
+  /// and are handed out in order; the queues are empty.
+  ///   InvalidArgument     another shape; the text lists the valid values
+  ///   ResourceExhausted   out of memory; the text has the requested size
   static Result<std::unique_ptr<Arena>> create(ArenaShape const& shape);
-  /// The same over the slots of another arena, which are behind `fd`; that stays the caller's. None of them is free
-  /// here: who has the other arena says which of them this one may use when.
+  /// Likewise over the slots of another arena, with descriptor `fd`, which remains the caller's. No slot is free here.
+  /// The owner of the other arena decides which slots this one may use, and when.
   ///   InvalidArgument     as create(); `fd` has no such slots, or could shrink under the reader
   ///   ResourceExhausted   as create()
   static Result<std::unique_ptr<Arena>> create_over(ArenaShape const& shape, int fd);
-  /// Units and queues of its own over the slots of `first`, with their metadata: a slot is free in both or in none.
-  /// `first` must outlive it. InvalidArgument: as create(), or another number of slots; ResourceExhausted: as create().
+  /// Own units and queues over the slots and metadata of `first`, which must outlive it. Both share the free slots.
+  /// InvalidArgument: as create(), or another number of slots; ResourceExhausted: as create().
   static Result<std::unique_ptr<Arena>> create_beside(Arena const& first, ArenaShape const& shape);
   ~Arena();
   Arena(Arena const&) = delete;
   Arena& operator=(Arena const&) = delete;
 
   ArenaShape const& shape() const { return shape_; }
-  /// Of the slots, which are all that is behind it. Open as long as this, or the first one.
+  /// The descriptor of the slots, and of nothing else. Open as long as this arena, or the first one.
   int fd() const { return fd_; }
 
-  /// First byte of a slot; kSlotBytes long. Slots follow one another without a gap.
+  /// First byte of a slot, which has kSlotBytes bytes. Slots follow one another without a gap.
   std::uint8_t* slot(std::uint32_t slot) const { return slots_ + std::size_t{slot} * packet::kSlotBytes; }
   std::span<std::byte> slot_bytes() const;
   packet::MetaColumns const& meta() const { return meta_; }
@@ -76,10 +76,10 @@ class Arena {
         static_cast<std::size_t>(reinterpret_cast<std::byte const*>(&unit) - first_unit_) / unit_bytes_);
   }
 
-  /// Any thread may take and give.
+  /// Any thread may acquire and release.
   FreeSlots& free_slots() const { return *free_slots_; }
   IndexRing& free_units() const { return *free_units_; }
-  /// Queue of unit numbers, with room for every unit; one thread at each end.
+  /// Queue of unit numbers, with space for every unit; one thread at each end.
   IndexRing& queue(std::uint32_t number) const { return *queues_[number]; }
 
  private:
@@ -88,12 +88,12 @@ class Arena {
   Status make_rest();
 
   ArenaShape shape_;
-  Arena const* first_ = nullptr;  ///< whose the slots are, with their metadata; null: its own
+  Arena const* first_ = nullptr;  ///< the owner of the slots and metadata; null: this arena
   int fd_ = -1;
   std::uint8_t* slots_ = nullptr;
-  std::byte* memory_ = nullptr;  ///< of the rest
+  std::byte* memory_ = nullptr;  ///< of all but the slots
   std::size_t bytes_ = 0;
-  // parts of it
+  // parts of memory_
   packet::MetaColumns meta_{};
   std::byte* first_unit_ = nullptr;
   std::size_t unit_bytes_ = 0;

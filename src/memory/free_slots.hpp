@@ -10,9 +10,9 @@
 
 namespace catena::memory {
 
-/// Which slots of an arena are in nobody's hands: a bit for each. They are handed out in order of their numbers by a
-/// cursor that goes round, in whatever order they came back: behind branches that overtake one another units are runs
-/// of consecutive slots, too, and what is released last is handed out a round later.
+/// The free slots of an arena, one bit per slot. A circular cursor hands them out in order of their numbers,
+/// independent of the order of release. So units are runs of consecutive slots even after branches that overtake one
+/// another, and the slots released last are handed out one round later.
 ///
 /// Thread rule: any thread.
 class FreeSlots {
@@ -22,9 +22,9 @@ class FreeSlots {
   FreeSlots(FreeSlots const&) = delete;
   FreeSlots& operator=(FreeSlots const&) = delete;
 
-  /// As many as `slots` has room for or, where there are fewer, none: then nothing of `slots` has changed.
+  /// Fills all of `slots`. False, with `slots` unchanged, if too few are free.
   bool acquire(std::span<std::uint32_t> slots);
-  /// Each must be below the number of slots, and in the hands of who calls. One that is free already stays free once.
+  /// Each must be below the number of slots and owned by the caller. Releasing a free slot again has no effect.
   void release(std::span<const std::uint32_t> slots);
   std::uint32_t count() const;
 
@@ -32,10 +32,10 @@ class FreeSlots {
   bool reserve(std::uint32_t wanted);
 
   std::vector<std::atomic<std::uint64_t>> words_;
-  /// Free slots less those that a thread in acquire() is about to take: who has taken its number from here finds as
-  /// many bits.
+  /// Free slots minus the reservations of threads in acquire(). A thread that has subtracted its number here is certain
+  /// to find as many bits.
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> unreserved_;
-  /// Number of the slot to look at first.
+  /// Number of the slot to try first.
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> cursor_{0};
 };
 

@@ -10,25 +10,25 @@
 
 namespace catena::memory {
 
-/// What a ring keeps in shared memory beside its entries. All zero: empty and open.
+/// The state of a ring in shared memory, beside its entries. All zero: empty and open.
 struct RingState {
-  /// Entries that went through this end so far, modulo 2^32.
+  /// Entries pushed (`in`) and popped (`out`) so far, modulo 2^32.
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> in;
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> out;
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> is_closed;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "what processes share must need no lock of one of them");
 
-/// A queue of indices in memory that processes may share: first in, first out. What comes out is below `limit`,
-/// whatever a process at the other end has written; a ring that was broken by one gives and takes nothing any more.
+/// A FIFO queue of indices in memory that processes may share. Popped indices are below `limit`, whatever the process
+/// at the other end has written. A ring corrupted by a process rejects all pushes and pops.
 ///
-/// Thread rule: each end is one thread's at a time, or, where `Ends` says so, any thread's of one process, all of them
-/// through the same IndexRing.
+/// Thread rule: one thread at a time per end. If `Ends` allows it, any thread of one process, with all of them using
+/// the same IndexRing.
 class IndexRing {
  public:
   enum class Ends : std::uint8_t { kOneEach, kManyEach };
 
-  /// `entries`: a power of two of them, in the same memory as `state`; both outlive this.
+  /// `entries`: their number is a power of two, and they are in the same memory as `state`. Both must outlive this.
   IndexRing(RingState& state, std::span<std::uint32_t> entries, std::uint32_t limit, Ends ends)
       : state_(&state),
         entries_(entries),
@@ -39,21 +39,22 @@ class IndexRing {
   IndexRing(IndexRing const&) = delete;
   IndexRing& operator=(IndexRing const&) = delete;
 
-  /// All of them or, where there is no room for all, none.
+  /// Pushes all of them; false, with no change, if there is no space for all.
   bool push(std::span<const std::uint32_t> indices);
-  /// As many as `indices` has room for or, where there are fewer, none. What it holds after a failure is undefined.
+  /// Fills all of `indices`. False if the ring has fewer; the content of `indices` is undefined then.
   bool pop(std::span<std::uint32_t> indices);
-  /// What comes out next, as far as the one thread that pops knows without asking the other end: it costs nothing.
+  /// The next index to be popped; nullopt if the popping thread does not know it yet. Costs nothing, as it does not
+  /// read the other end's state.
   std::optional<std::uint32_t> known_next() const;
-  /// As pop(), but they stay inside: for who looks on. Under way at the same time, pop() makes it a guess.
+  /// As pop(), but leaves them inside; for observers. Unreliable during a concurrent pop().
   bool peek(std::span<std::uint32_t> indices) const;
   std::uint32_t size() const;
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(entries_.size()); }
 
-  /// Nothing comes after what is inside.
+  /// Nothing is pushed after this.
   void close() { state_->is_closed.store(1, std::memory_order_release); }
   bool is_closed() const { return state_->is_closed.load(std::memory_order_acquire) != 0; }
-  /// Somebody else has written to the ring what a ring never has.
+  /// Whether another process has written an invalid state or entry to the ring.
   bool is_broken() const { return is_broken_.load(std::memory_order_relaxed); }
 
  private:
@@ -68,8 +69,9 @@ class IndexRing {
   std::uint32_t limit_;
   Ends ends_;
   std::atomic<bool> is_broken_{false};
-  // Each end in a line of its own: its lock, where no other process can hold it, and how far it has seen the other end
-  // get. To look there takes a line from the other core, so an end looks only where what it knows does not do.
+  // Each end in its own cache line: its lock, out of reach of other processes, and its last known position of the other
+  // end. Reading the current position fetches a cache line from the other core, so an end reads it only if the known
+  // one does not suffice.
   alignas(packet::kCacheLineBytes) std::atomic<bool> in_lock_{false};
   std::uint32_t seen_out_;
   alignas(packet::kCacheLineBytes) std::atomic<bool> out_lock_{false};

@@ -15,12 +15,13 @@
 
 namespace catena::memory {
 
-/// A queue of units from one or several stages to one. It has room for every unit of the arena, so a push never fails;
-/// where it has a bound, what does not fit is dropped at its tail.
-/// Thread rule: one thread at a time for each stage that pushes, one thread pops.
+/// A queue of units from one or several stages to one stage. It has space for every unit of the arena, so a push never
+/// fails. If it has a bound, the packets of units beyond it are dropped at its tail. Thread rule: one thread at a time
+/// per pushing stage, one thread pops.
 class UnitQueue {
  public:
-  /// Queue `number` of `arena`, which must outlive this. `pushers`: stages that push, and close it, at least one.
+  /// Queue `number` of `arena`, which must outlive this. `pushers`: number of stages that push to it and close it, at
+  /// least one.
   UnitQueue(Arena& arena, std::uint32_t number, std::uint32_t pushers = 1)
       : arena_(&arena), ring_(&arena.queue(number)) {
     if (pushers > 1) {
@@ -29,18 +30,18 @@ class UnitQueue {
     }
   }
 
-  /// From here on a unit whose packets would be more than `packets` with those inside goes to `ended` instead, its
-  /// packets that were alive dropped. Whoever pushes here pushes there, too, and closes both with close() of this one.
-  /// Before the first push.
+  /// From now on a unit that would raise the packets inside above `packets` goes to `ended` instead, with its live
+  /// packets dropped. The stages that push here also push to `ended`, and close() of this queue closes both. Called
+  /// before the first push.
   void bound(std::uint64_t packets, UnitQueue& ended) {
     bound_ = packets;
     ended_ = &ended;
   }
-  /// Packets that were dropped because of the bound. Any thread.
+  /// Packets dropped because of the bound. Any thread.
   std::uint64_t refused() const { return refused_; }
 
   void push(Unit* unit) { push(std::span(&unit, 1)); }
-  /// The other side sees many of them together.
+  /// Makes many units visible to the popping side together.
   void push(std::span<Unit* const> units) {
     const auto lock = enter();
     if (ended_ != nullptr) {
@@ -51,13 +52,13 @@ class UnitQueue {
     }
     push_all(units);
   }
-  /// Null when empty.
+  /// Null if empty.
   Unit* pop() {
     std::uint32_t number = 0;
     if (!ring_->pop(std::span(&number, 1))) {
       return nullptr;
     }
-    // another core wrote it: it comes while this one works on the unit in front of it
+    // written by another core: prefetch it while this core works on the unit before it
     if (const std::optional<std::uint32_t> next = ring_->known_next()) {
       Unit const& unit = arena_->unit(*next);
       __builtin_prefetch(&unit);
@@ -67,7 +68,7 @@ class UnitQueue {
     out_ += unit->count;
     return unit;
   }
-  /// Packets inside, as seen from any thread; one that pushes or pops meanwhile may count as inside or not.
+  /// Packets inside, as seen from any thread. A concurrent push or pop may be included or not.
   std::uint64_t packets() const {
     const std::uint64_t out = out_;
     return std::max(std::uint64_t{in_}, out) - out;
@@ -75,7 +76,7 @@ class UnitQueue {
   bool empty() const { return size() == 0; }
   /// Units inside, as seen from any thread.
   std::uint32_t size() const { return ring_->size(); }
-  /// One that pushes is done: nothing comes of it after what is inside.
+  /// One pushing stage is done and pushes nothing more.
   void close() {
     if (const auto lock = enter(); entrance_ == nullptr || --entrance_->open == 0) {
       ring_->close();
@@ -84,14 +85,14 @@ class UnitQueue {
       ended_->close();
     }
   }
-  /// True when closed by all and everything has been popped.
+  /// True if all stages have closed it and everything has been popped.
   bool drained() const { return ring_->is_closed() && empty(); }
 
  private:
-  /// For several that push.
+  /// For several pushing stages.
   struct Entrance {
     std::mutex mutex;
-    std::uint32_t open = 0;  ///< of them, those that have not closed it; of the mutex
+    std::uint32_t open = 0;  ///< stages that have not closed it; protected by mutex
   };
   std::unique_lock<std::mutex> enter() const {
     return entrance_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(entrance_->mutex);
@@ -125,10 +126,10 @@ class UnitQueue {
   Arena* arena_;
   IndexRing* ring_;
   std::uint64_t bound_ = 0;
-  UnitQueue* ended_ = nullptr;  ///< null: there is no bound
+  UnitQueue* ended_ = nullptr;  ///< null: no bound
   Counter refused_;
-  std::unique_ptr<Entrance> entrance_;           ///< null: one pushes
-  alignas(packet::kCacheLineBytes) Counter in_;  ///< packets of all units that were pushed
+  std::unique_ptr<Entrance> entrance_;           ///< null: one pushing stage
+  alignas(packet::kCacheLineBytes) Counter in_;  ///< packets of all pushed units
   alignas(packet::kCacheLineBytes) Counter out_;
 };
 

@@ -9,7 +9,7 @@ namespace catena::nca {
 inline constexpr u32 kCipherIcvBytes = 12;
 inline constexpr u32 kCipherTableWords = 256;
 
-/// Head of the state of NCA_CIPHER's kernel.
+/// Header of the state of NCA_CIPHER's kernel.
 struct CipherState {
   kernel::StateArray<u32> t_table;  ///< see aes128.kernel.hpp
   kernel::StateArray<u32> keys;     ///< cipher::KeyWord

@@ -15,10 +15,10 @@
 #include "kernel/adapt.hpp"
 #include "kernel/packed_launch.hpp"
 
-/// A network function of libnca: what it is on a device, and on the host.
+/// A network function of libnca, with its device side and its host side.
 namespace catena::nca {
 
-/// What one function found in one buffer. Reused from buffer to buffer.
+/// Results of one function for one buffer. Reused for each buffer.
 struct FunctionResults {
   std::vector<nca_match> matches;
   std::vector<nca_rule_hit> rules;
@@ -28,11 +28,11 @@ struct FunctionResults {
   std::uint32_t out_of_bounds = 0;
 
   void clear();
-  /// The lists as the API gives them out; good until the next change.
+  /// The lists as returned by the API; valid until the next change.
   nca_function_results view(nca_kind kind, std::uint32_t packets) const;
 };
 
-/// What a device needs to run a function.
+/// Device side of a function.
 struct FunctionKernel {
   FunctionKernel() = default;
   FunctionKernel(FunctionKernel&&) = default;
@@ -47,37 +47,38 @@ struct FunctionKernel {
   copy::LaunchPlan plan;
   std::vector<std::byte> state;
   bool returns_spill = false;  ///< see PackedLaunch::Nf
-  bool has_keys = false;       ///< the state holds keys, and is to be wiped
+  bool has_keys = false;       ///< the state contains keys and must be wiped
 };
 
-/// A function on the host, for one stream: belongs to its thread.
+/// Host side of a function, for one stream. Used only by the stream's thread.
 class HostWorker {
  public:
   virtual ~HostWorker() = default;
-  /// Appends what `packets` hold to the empty `results`. Internal: a library failed.
+  /// Appends the results of `packets` to the empty `results`. Internal: a library failed.
   virtual Status run(kernel::PackedPackets const& packets, FunctionResults& results) = 0;
 };
 
-/// A configured function. Immutable: streams share it, on any thread.
+/// A configured function. Immutable. Thread rule: any thread; streams share it.
 class Function {
  public:
   virtual ~Function() = default;
   virtual nca_kind kind() const = 0;
-  /// Whether the packets' headers must be parsed.
+  /// True if the packets' headers must be parsed.
   virtual bool reads_headers() const { return false; }
-  /// ResourceExhausted: tables that are too large for a device.
+  /// ResourceExhausted: the tables are too large for a device.
   virtual Result<FunctionKernel> kernel_side() const = 0;
-  /// Unavailable: this processor lacks what a library needs. Unimplemented: the function has no host side.
-  /// ResourceExhausted: more than its tables hold.
+  /// Unavailable: this processor lacks a feature needed by a library. Unimplemented: the function has no host side.
+  /// ResourceExhausted: the configuration exceeds its tables.
   virtual Result<std::unique_ptr<HostWorker>> host_worker() const = 0;
-  /// Turns what a kernel wrote, as function number `number` of `launch`, into the empty `results`: the same as a
-  /// HostWorker does. Internal: a device returned what no kernel writes. Other errors as PackedLaunch::fetch_spill().
+  /// Converts the kernel's output, as function number `number` of `launch`, into the empty `results`, equal to a
+  /// HostWorker's results. Internal: a device returned values that the kernel never writes. Other errors as
+  /// PackedLaunch::fetch_spill().
   virtual Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const = 0;
 };
 
-/// Whether the IPv4 packet of this row has a result of function number `number`; false for any other packet. One whose
-/// kernel read or wrote out of bounds has none and is counted in `results`. Precondition: the packets' headers were
-/// parsed.
+/// True if the IPv4 packet of this row has a result of function number `number`; false for any other packet. A packet
+/// with an out-of-bounds access by its kernel has no result and is counted in `results`. Precondition: the packets'
+/// headers were parsed.
 inline bool has_result(kernel::PackedLaunch& launch, std::size_t number, std::uint32_t row, FunctionResults& results) {
   if ((launch.packets().layers(row).flags & packet::kIpv4) == 0) {
     return false;
@@ -87,8 +88,8 @@ inline bool has_result(kernel::PackedLaunch& launch, std::size_t number, std::ui
   return !out_of_bounds;
 }
 
-/// Make a function from its configuration.
-///   InvalidArgument  a configuration that makes no sense
+/// Create a function from its configuration.
+///   InvalidArgument  the configuration is invalid
 ///   NotFound         a file cannot be read
 Result<std::unique_ptr<Function>> make_match(nca_match_config const& config);
 Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& config);
@@ -102,9 +103,9 @@ struct PatternView {
   std::uint32_t length;
   bool nocase;
 };
-/// The pattern of that number of a function that make_match() made. Errors: InvalidArgument if there is none.
+/// Pattern number `number` of a function made by make_match(). Errors: InvalidArgument if it does not exist.
 Result<PatternView> pattern_of(Function const& function, std::uint32_t number);
-/// The rules that a function refused; none of a function that make_match() did not make.
+/// The rules refused by a function; empty unless the function was made by make_match().
 std::span<const nf::Refusal> refusals_of(Function const& function);
 
 }  // namespace catena::nca

@@ -15,15 +15,15 @@
 #include "kernel/launch.hpp"
 #include "nca/function.hpp"
 
-/// What comes after the handles of the API.
+/// Implementation of the API's handles.
 namespace catena::nca {
 
-/// The text of the last failure on a handle. Any thread.
+/// The text of the last failure on a handle. Thread rule: any thread.
 class LastError {
  public:
-  /// Returns `status`. Where memory lacks for the text it says that instead: this is called where exceptions end.
+  /// Returns `status`. Without memory for the text, stores "out of memory" instead: exception handlers call this.
   nca_status set(nca_status status, std::string_view text) noexcept;
-  /// As nca_context_error() gives it out.
+  /// As for nca_context_error().
   std::size_t copy(char* text, std::size_t bytes) const;
 
  private:
@@ -31,13 +31,13 @@ class LastError {
   std::string text_;
 };
 
-/// Copies `text` to `to`, cut to `bytes` with the 0 after it. Returns the length of the whole.
+/// Copies `text` to `to`, truncated to `bytes` including the final 0. Returns the full length.
 std::size_t copy_text(std::string_view text, char* to, std::size_t bytes);
 
-/// The code that stands for a failure of set-up or of a device.
+/// The API code for an error of set-up or of a device.
 nca_status status_of(Status const& status);
 
-/// A context on a device of the caller, which must outlive it; null: the host. For tests.
+/// A context on the caller's device, which must outlive it; null: the host. For tests.
 nca_context* open_on(device::Device* device, std::string name);
 
 }  // namespace catena::nca
@@ -50,7 +50,7 @@ struct nca_function {
   std::unique_ptr<catena::kernel::DeviceNf> device_nf;  ///< null on the host
   bool returns_spill = false;
   bool has_keys = false;    ///< in the state of `device_nf`
-  std::size_t streams = 0;  ///< that have it; guarded by the context's mutex
+  std::size_t streams = 0;  ///< using it; guarded by the context's mutex
 };
 
 struct nca_context {

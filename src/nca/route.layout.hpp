@@ -5,9 +5,9 @@
 
 namespace catena::nca {
 
-/// What the kernel of NCA_ROUTE finds for a packet. Its state is a LookupState.
+/// Result of NCA_ROUTE's kernel for a packet. Its state is a LookupState.
 struct RouteResult {
-  u32 hop;  ///< number of the next hop, lpm::kNoHop where no prefix matches
+  u32 hop;  ///< number of the next hop; lpm::kNoHop if no prefix matches
 };
 static_assert(sizeof(RouteResult) == 4);
 

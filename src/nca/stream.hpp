@@ -18,7 +18,7 @@
 
 namespace catena::nca {
 
-/// Memory at a multiple of 64 bytes.
+/// Memory aligned to 64 bytes.
 class AlignedMemory {
  public:
   explicit AlignedMemory(std::size_t bytes);
@@ -32,9 +32,9 @@ class AlignedMemory {
   std::size_t size_;
 };
 
-/// A configured stream's numbers, with no defaults left.
+/// Configuration of a stream, with all defaults resolved.
 struct StreamShape {
-  std::uint32_t queues;  ///< buffers that the device has at once
+  std::uint32_t queues;  ///< buffers on the device at the same time
   std::uint32_t buffers;
   std::uint32_t buffer_packets;
   std::uint64_t buffer_bytes;
@@ -43,13 +43,13 @@ struct StreamShape {
   bool times;          ///< NCA_TIMES
 };
 
-/// One buffer. It goes through the states in their order, and back to kFree.
+/// One buffer. It passes through the states in order, and back to kFree.
 struct Buffer {
   enum State { kFree, kOpen, kHandedOver, kRunning, kCollecting, kComplete, kRead };
   State state = kFree;
-  std::uint64_t number = 0;  ///< since it was handed over
-  // Calls that still copy packets into it, and whether none will be added: the last one to leave wakes the stream's
-  // thread. Outside the lock, which a call would take twice for them.
+  std::uint64_t number = 0;  ///< valid after hand-over
+  // Calls still copying packets into it, and true if no call will be added: the last one to finish wakes the stream's
+  // thread. Not guarded by the lock, which a call would otherwise take twice for them.
   std::atomic<std::uint32_t> writers{0};
   std::atomic<bool> is_closed{false};
   nca_status status = NCA_OK;
@@ -65,15 +65,14 @@ struct Buffer {
   nca_times times{};
 };
 
-/// Buffers in the order in which they came. Once it is made it takes no memory: nothing can fail where a buffer changes
-/// hands.
+/// A FIFO of buffers. It allocates no memory after reserve(), so moving a buffer between queues cannot fail.
 class BufferQueue {
  public:
   void reserve(std::size_t buffers) { buffers_.reserve(buffers); }
   bool empty() const { return buffers_.empty(); }
   std::size_t size() const { return buffers_.size(); }
   Buffer& front() const { return *buffers_.front(); }
-  /// Precondition: fewer are in it than reserve() was told.
+  /// Precondition: it holds fewer buffers than reserved.
   void push(Buffer& buffer) noexcept { buffers_.push_back(&buffer); }
   Buffer& pop() noexcept {
     Buffer& first = *buffers_.front();
@@ -85,23 +84,23 @@ class BufferQueue {
   std::vector<Buffer*> buffers_;
 };
 
-/// What the first packets of a call take, found before the stream is locked for them.
+/// Sizes of a call's first packets, computed before the stream is locked for them.
 struct Sizes {
   static constexpr std::size_t kPackets = 256;
-  std::size_t packets = 0;                    ///< that the stream takes
-  std::array<std::uint32_t, kPackets> ends;   ///< as PackedPackets::take_room() asks for them
-  std::array<std::uint32_t, kPackets> bytes;  ///< of each packet and those in front of it
+  std::size_t packets = 0;                    ///< acceptable packets
+  std::array<std::uint32_t, kPackets> ends;   ///< as for PackedPackets::take_room()
+  std::array<std::uint32_t, kPackets> bytes;  ///< of each packet and all earlier ones
 };
 
 }  // namespace catena::nca
 
-/// What the stream's thread and the callers share is guarded by `mutex_`, which nobody holds while packets are copied,
-/// the device is called, or results are collected: the state of a buffer says who may use it.
+/// `mutex_` guards the state shared by the stream's thread and the callers. It is not held while packets are copied,
+/// the device is called, or results are collected: a buffer's state determines its current user.
 struct nca_stream {
  public:
   using Buffer = catena::nca::Buffer;
 
-  /// `functions` are of `context`, and counted as in use by the caller. Errors: as PackedLaunch::create() and
+  /// `functions` belong to `context`, and the caller has counted them as in use. Errors: as PackedLaunch::create() and
   /// Function::host_worker(); ResourceExhausted without descriptors or threads.
   static catena::Result<std::unique_ptr<nca_stream>> create(nca_context& context, std::vector<nca_function*> functions,
                                                             catena::nca::StreamShape const& shape,
@@ -110,14 +109,14 @@ struct nca_stream {
   nca_stream(nca_stream const&) = delete;
   nca_stream& operator=(nca_stream const&) = delete;
 
-  // the calls of the API; each sets the error's text
+  // the calls of the API; each sets the error text
   nca_status add(std::span<const nca_packet> packets, std::size_t& accepted);
   void buffer_ready();
   nca_status flush(std::optional<std::chrono::nanoseconds> limit);
   nca_status read(nca_results& results);
   nca_status release(nca_results const& results);
   nca_statistics statistics() const;
-  bool is_idle() const;  ///< nothing was accepted whose results are not released
+  bool is_idle() const;  ///< no accepted packet has unreleased results
   std::uint64_t unread_packets() const;
   bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
   int descriptor() const { return descriptor_; }
@@ -135,9 +134,9 @@ struct nca_stream {
   nca_status refuse(nca_packet const& packet, std::size_t position);
   void write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room, std::span<const nca_packet> packets,
              catena::nca::Sizes const& sizes);
-  // by callers that hold the mutex
+  // called with the mutex held
   void hand_over() noexcept;
-  // by the stream's thread
+  // called by the stream's thread
   void run();
   bool may_submit() const;
   void submit(std::unique_lock<std::mutex>& lock);
@@ -157,15 +156,15 @@ struct nca_stream {
   mutable catena::nca::LastError error_;
 
   catena::kernel::PackedFormat format_;
-  std::vector<std::unique_ptr<catena::nca::HostWorker>> workers_;  ///< on the host, by function
+  std::vector<std::unique_ptr<catena::nca::HostWorker>> workers_;  ///< on the host; by function
   std::vector<std::unique_ptr<Buffer>> buffers_;
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;  ///< for the stream's thread
-  std::condition_variable done_;  ///< for flush()
+  std::condition_variable work_;  ///< wakes the stream's thread
+  std::condition_variable done_;  ///< wakes flush()
   bool stop_ = false;
-  nca_status failed_ = NCA_OK;  ///< once the device is lost
-  std::string failure_;         ///< why
+  nca_status failed_ = NCA_OK;  ///< set once the device is lost
+  std::string failure_;         ///< the reason
   Buffer* open_ = nullptr;
   catena::nca::BufferQueue free_;
   catena::nca::BufferQueue handed_over_;

@@ -10,7 +10,7 @@
 
 namespace catena::nf {
 
-/// A whole number as files of ours write it, 53 or 0x35; none: the text is no such number. Any thread.
+/// A whole number as in Catena's files, 53 or 0x35; nullopt for any other text. Any thread.
 inline std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
   const absl::string_view digits(text.data(), text.size());

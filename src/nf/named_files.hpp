@@ -7,30 +7,31 @@
 
 namespace catena::nf {
 
-/// A file that a key of a YAML file names.
+/// A file named by a key of a YAML file.
 struct NamedFile {
   std::string key;
-  std::string path;      ///< as Config::path() or Config::output_path() gave it
+  std::string path;      ///< as returned by Config::path() or Config::output_path()
   std::string position;  ///< "file:line:column" of the name
   bool is_written;
 };
 
-/// What an NF writes, under whichever key it is named.
+/// An output of an NF, named by any key.
 struct NamedOutput {
   enum class Kind : std::uint8_t { kFile, kFolder, kReceiver };
   Kind kind;
-  std::string name;  ///< as Config::output_path(), output_folder() or receiver() gave it
+  std::string name;  ///< as returned by Config::output_path(), output_folder() or receiver()
   bool operator==(NamedOutput const&) const = default;
 };
 
-/// A key that no two NFs may encrypt with.
+/// An encryption key that two NFs must not share.
 struct NamedKey {
-  std::string id;    ///< the same for the same key, and no secret
-  std::string what;  ///< has it, for people: "the association with SPI 4096"
+  std::string id;    ///< equal for equal keys, and no secret
+  std::string what;  ///< owner of the key, for messages: "the association with SPI 4096"
 };
 
-/// Collects what Config::path(), Config::output_path() and the like give in this thread as long as it lives; one inside
-/// another takes over meanwhile. So whoever makes an NF knows the NF's files and keys, without a word from the NF.
+/// Collects the results of Config::path(), Config::output_path() and similar calls of this thread during its lifetime.
+/// A nested collector takes over meanwhile. So the creator of an NF gets the NF's files and keys without help from the
+/// NF.
 class NamedFiles {
  public:
   NamedFiles();
@@ -44,7 +45,7 @@ class NamedFiles {
 
  private:
   friend class Config;
-  /// To the innermost collector of this thread, if there is one.
+  /// Adds to the innermost collector of this thread, if it has one.
   static void add(NamedFile file);
   static void add(NamedOutput output);
   static void add(NamedKey key);

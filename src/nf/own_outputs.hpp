@@ -7,18 +7,18 @@
 #include <string>
 #include <string_view>
 
-/// How this process writes what an NF wants written, for itself or for the process of an NF. Errors: as nf::Outputs.
+/// Writes outputs of NFs in this process, for itself or for the process of an NF. Errors: as nf::Outputs.
 namespace catena::nf {
 
 enum class FileBegin { kEmptied, kGoneOnWith };
 
-/// `may_wait`: a FIFO is opened when it has a reader; else what is neither a regular file nor a device that takes
-/// everything, as /dev/null, is FailedPrecondition.
+/// `may_wait`: a FIFO is opened when it has a reader. Otherwise FailedPrecondition for anything but a regular file or a
+/// device that accepts everything, such as /dev/null.
 Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBegin begin, bool may_wait);
 Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver);
 Result<KeptFile> open_kept_file(std::string const& folder, std::string const& name);
 
-/// Whether a file that is kept may be called so.
+/// Whether `name` is valid for a kept file.
 bool is_kept_name(std::string_view name);
 
 }  // namespace catena::nf

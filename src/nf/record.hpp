@@ -13,8 +13,8 @@
 
 namespace catena::nf {
 
-/// A packet as rx saw it, for the lines about it. Taken on arrival, because later headers are no answer: an NF may
-/// have rewritten them, and whether the host has the newest ones depends on placement and plan.
+/// A packet as received by rx, for the lines about it. Stored on arrival, because later headers are not usable. An NF
+/// may have rewritten them, and whether the host has the newest ones depends on placement and plan.
 struct Arrival {
   std::uint64_t packet = 0;   ///< its number, as Packet::index()
   std::uint64_t time_ns = 0;  ///< ns since 1970, as Packet::arrival_ns()
@@ -28,7 +28,7 @@ struct Arrival {
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
 };
-/// Precondition: no NF had the packet yet. Thread rule: pure.
+/// Precondition: no NF has had the packet yet. Thread rule: pure.
 Arrival arrival_of(packet::Packet const& packet);
 
 /// "2013-05-02T20:20:36.633914000Z": UTC of `time_ns` (ns since 1970) with nine digits. Thread rule: pure.
@@ -37,12 +37,12 @@ std::string utc_of(std::uint64_t time_ns);
 std::string dotted_of(std::uint32_t address);
 
 /// One line of `--record`, without the line end:
-/// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the members ts and, where the
-/// packet has them, src dst proto sport dport are after "packet". Thread rule: pure.
+/// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the member "packet" is
+/// followed by ts and, if the packet has them, by src dst proto sport dport. Thread rule: pure.
 std::string format_record(Instance const& instance, RecordLine const& line, Arrival const* arrival = nullptr);
 
-/// One line of `--eve`, without the line end: an alert event with the members that Suricata's EVE has for it, and
-/// `chain` and `nf`. `numbers_frames`: packet numbers are those of a capture's frames. Thread rule: pure.
+/// One line of `--eve`, without the line end: an alert event with the members of Suricata's EVE, and `chain` and `nf`.
+/// `numbers_frames`: packet numbers are frame numbers of a capture. Thread rule: pure.
 std::string format_eve(std::string_view chain, Instance const& instance, AlertLine const& line, Arrival const* arrival,
                        bool numbers_frames);
 

@@ -10,19 +10,19 @@
 
 namespace catena::nf {
 
-/// The NF types that chain files may name. An ordinary object, so tests build their own.
+/// The NF types available to chain files. An ordinary object, so tests create their own.
 class Registry {
  public:
-  /// AlreadyExists if a descriptor of that type is there; InvalidArgument if the descriptor breaks a rule (no type,
-  /// no create function, a layer both needed and refused, aux or result size not a multiple of 4 or over the limits of
-  /// ProgramSpec).
-  /// `origin`: the file it comes from; empty for one that is built in.
+  /// AlreadyExists if the type is registered; InvalidArgument if the descriptor breaks a rule (no type, no create
+  /// function, a layer both needed and refused, aux or result size not a multiple of 4 or over kMaxAuxBytes or
+  /// kMaxResultBytes).
+  /// `origin`: the file of the descriptor; empty if it is built in.
   Status add(Descriptor const& descriptor, std::string origin = {});
-  /// NotFound with the nearest known type, and all of them, in the text.
+  /// NotFound, with the nearest known type and all known types in the text.
   Result<Descriptor const*> find(std::string_view type) const;
   /// All types, sorted.
   std::vector<Descriptor const*> all() const;
-  /// The file that a type comes from; empty for one that is built in or unknown.
+  /// The file of a type; empty if the type is built in or unknown.
   std::string origin(std::string_view type) const;
 
  private:

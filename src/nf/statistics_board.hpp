@@ -12,17 +12,17 @@
 
 namespace catena::nf {
 
-/// An NF's own statistics for other threads. An NF belongs to one thread at a time and may count in whatever it likes:
-/// so its thread is asked, and leaves a copy here.
+/// An NF's own statistics for other threads. An NF belongs to one thread at a time and may count in any form, so its
+/// thread publishes a copy here on request.
 class StatisticsBoard {
  public:
-  /// The NF's thread, often: where somebody asked, leaves what the NF has now.
+  /// Called often by the NF's thread: publishes the current statistics if a reader requested them.
   void answer(Nf const& nf) {
     if (is_asked_.load(std::memory_order_relaxed)) {
       publish(nf);
     }
   }
-  /// The NF's thread: leaves what the NF has now.
+  /// Called by the NF's thread: publishes the current statistics.
   void publish(Nf const& nf) {
     std::vector<Statistic> statistics = nf.statistics();
     const std::scoped_lock lock(mutex_);
@@ -31,7 +31,7 @@ class StatisticsBoard {
     ++published_;
     changed_.notify_all();
   }
-  /// Any thread: what the NF has now, or what it had when it left something last, if its thread does not come by within
+  /// Any thread: the current statistics, or the last published ones if the NF's thread does not answer within
   /// kPatience.
   std::vector<Statistic> read() const {
     std::unique_lock lock(mutex_);
@@ -40,7 +40,7 @@ class StatisticsBoard {
     changed_.wait_for(lock, kPatience, [&] { return published_ != before || has_ended_; });
     return last_;
   }
-  /// The NF's thread: as publish(), for the last time, so that nobody waits any more.
+  /// Called by the NF's thread: as publish(), for the last time, so that readers no longer wait.
   void end(Nf const& nf) {
     publish(nf);
     const std::scoped_lock lock(mutex_);

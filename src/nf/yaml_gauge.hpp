@@ -13,17 +13,17 @@ namespace catena::nf {
 
 inline constexpr std::uint32_t kMaxYamlNesting = 64;  ///< levels below the outermost mapping
 
-/// Measures a document while a parser goes through it, before anything is made of it: its nodes, and how deep they are
-/// nested, with what aliases stand for. So a document that passed is small for all who walk through it, and a parser,
-/// which recurses once for each level, does not exhaust the stack.
+/// Measures a document during parsing, before it is built in memory: its number of nodes and its nesting depth, with
+/// aliases expanded. So an accepted document is small for all later walks, and the parser, which recurses once per
+/// level, does not exhaust the stack.
 class YamlGauge final : public YAML::EventHandler {
  public:
-  /// Thrown where the document has more than it may.
+  /// Thrown if the document exceeds a limit.
   struct Refused {
     YAML::Mark mark;
     std::string why;
   };
-  /// Thrown where a second document starts.
+  /// Thrown at the start of a second document.
   struct Second {
     YAML::Mark mark;
   };
@@ -52,9 +52,9 @@ class YamlGauge final : public YAML::EventHandler {
  private:
   struct Size {
     std::size_t nodes = 0;
-    std::uint32_t levels = 0;  ///< of lists and mappings; of a text none
+    std::uint32_t levels = 0;  ///< of lists and mappings; 0 for a text
   };
-  /// A list or mapping whose end has not come.
+  /// A list or mapping before its end.
   struct Open {
     YAML::anchor_t anchor;
     Size size;
@@ -69,7 +69,7 @@ class YamlGauge final : public YAML::EventHandler {
   std::size_t nodes_ = 0;  ///< so far
   std::uint32_t documents_ = 0;
   std::vector<Open> open_;
-  std::vector<Size> anchors_;  ///< by number; no nodes: what has it is open
+  std::vector<Size> anchors_;  ///< by number; without nodes while its node is open
 };
 
 }  // namespace catena::nf

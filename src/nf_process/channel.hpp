@@ -14,51 +14,51 @@
 #include <span>
 #include <utility>
 
-/// NFs in processes of their own: what both ends share, and the end that trusts nobody.
+/// NFs in separate processes: the parts shared by both ends, and the parent's end, which trusts no input.
 namespace catena::nf_process {
 
-/// NFs of one process, at most.
+/// Maximum number of NFs per process.
 inline constexpr std::size_t kMaxNfs = 32;
 
-/// How large the messages of a channel are, and how many of each direction may be on their way.
+/// Size of a channel's messages, and their maximum number in flight per direction.
 struct ChannelShape {
   std::uint32_t unit_packets = 0;
   std::uint32_t depth = 0;  ///< a power of two
-  bool has_lines = false;   ///< lines about packets come with the units
+  bool has_lines = false;   ///< record and alert lines come with the units
 
-  /// For units of so many packets: enough of them on the way that neither end waits for the other.
+  /// For units of `unit_packets` packets: enough in flight that neither end waits for the other.
   static ChannelShape of(std::uint32_t unit_packets, bool has_lines = false);
-  /// Slots of the frames that cross with the messages: a power of two, enough for `depth` blocks of unit_packets.
+  /// Slots for the frames of the messages: a power of two, enough for `depth` blocks of unit_packets.
   std::uint32_t slots() const;
 };
 
-/// What wakes the other process: a pair of sockets, an end for each. Whatever one does with his, nobody waits at the
-/// other: flags of a descriptor belong to its end alone. ResourceExhausted where there is none.
+/// Creates the means to wake the other process: a pair of sockets, one per end. Neither end can make the other block,
+/// since the flags of a descriptor belong to its end alone. ResourceExhausted if no socket is available.
 Result<std::pair<device::remote::Fd, device::remote::Fd>> make_bell();
-/// It does not ring any more, unless who rings has done so thousands of times since: then a part of that is taken, as
-/// all of it may have no end.
+/// Clears pending wake-ups. Of several thousand only a part is cleared, since a peer may send them without end.
 void silence(int bell);
 
-/// One packet of a unit that changes hands: where its frame is, and its metadata (see packet::MetaColumns).
+/// One packet of a unit sent between the processes: the position of its frame, and its metadata (see
+/// packet::MetaColumns).
 struct PacketEntry {
-  packet::Layers layers;  ///< on the way to the NF, which need not have the bytes that they were read from
+  packet::Layers layers;  ///< for the NF process, which may lack the parsed bytes
   std::uint32_t slot;
   std::uint16_t offset;
   std::uint16_t length;
   std::uint16_t port;
   std::uint16_t ingress;
   std::uint16_t mtu;
-  std::uint16_t reason;  ///< of a packet that was dropped: as nf::Outcome::drop() takes it
+  std::uint16_t reason;  ///< of a dropped packet: as nf::Outcome::drop() takes it
   std::uint8_t verdict;
-  std::uint8_t nf;       ///< of a packet that was dropped or is a reply: number of the NF that did it
-  std::uint8_t output;   ///< by which a packet that is alive left the last NF, as packet::Packet::set_output() has it
-  std::uint8_t unused;   ///< else it would be memory that nobody wrote, of who writes the entry
-  std::uint32_t alerts;  ///< bit i: NF number i raised one
+  std::uint8_t nf;       ///< of a dropped packet or a reply: number of the deciding NF
+  std::uint8_t output;   ///< the last NF's output if the packet is alive, as in packet::Packet::set_output()
+  std::uint8_t unused;   ///< explicit padding, so that no uninitialized memory leaks to the reader
+  std::uint32_t alerts;  ///< bit i: NF number i raised an alert
   std::uint64_t index;
   std::uint64_t arrival_ns;
 };
 
-/// What an NF has counted since its process began, as nf::Counters.
+/// Counts of an NF since its process started, as nf::Counters.
 struct SharedCounts {
   std::atomic<std::uint64_t> processed;
   std::atomic<std::uint64_t> unsupported;
@@ -71,7 +71,7 @@ struct SharedCounts {
   std::atomic<std::uint64_t> bytes_to_host;
 };
 
-/// The part of a GPU that an NF has of what others share with it: see share::Part. No units: it was given none yet.
+/// An NF's partition of a shared GPU: see share::Part. 0 units: not assigned yet.
 struct GpuPart {
   std::uint16_t first = 0;
   std::uint16_t units = 0;
@@ -79,28 +79,28 @@ struct GpuPart {
   bool operator==(GpuPart const&) const = default;
 };
 
-/// What one direction of a channel keeps in shared memory.
+/// State of one direction of a channel in shared memory.
 struct alignas(64) LaneHead {
-  std::atomic<std::uint32_t> pushed;             ///< messages since the beginning
-  std::atomic<std::uint32_t> closed;             ///< 1: no more will come; 2: and another process goes on for who reads
-  alignas(64) std::atomic<std::uint32_t> armed;  ///< 1: who reads wants to be woken
+  std::atomic<std::uint32_t> pushed;             ///< messages since the start
+  std::atomic<std::uint32_t> closed;             ///< 1: no more messages; 2: also, another process replaces the reader
+  alignas(64) std::atomic<std::uint32_t> armed;  ///< 1: the reader waits for a wake-up
 };
 
 inline constexpr std::uint32_t kHandsOver = 2;  ///< LaneHead::closed
 
-/// The end of a lane that writes. It never looks at what the other end says, so whoever uses it must have no more than
-/// the depth of messages on the way: an answer says that one was read. One thread.
+/// The writing end of a lane. It never reads state of the other end. So its user must keep no more messages in flight
+/// than the depth; each returned message acknowledges one. One thread.
 class LaneWriter {
  public:
   LaneWriter(LaneHead& head, std::span<std::byte> messages, ChannelShape shape, int bell)
       : head_(&head), messages_(messages), shape_(shape), bell_(bell) {}
-  /// Where the next message goes; room for a unit.
+  /// Position of the next message, with space for a unit.
   std::span<PacketEntry> next() const;
-  /// The next message is there, with so many packets.
+  /// Publishes the next message, which has `packets` packets.
   void push(std::uint32_t packets);
-  /// Wakes the reader where it sleeps: after one push() or several. Never waits.
+  /// Wakes the reader if it sleeps: after one push() or several. Never blocks.
   void wake();
-  /// There are no more messages. `hands_over`: who reads is to say what another process needs to go on.
+  /// Ends the messages. `hands_over`: the reader is to send its state for a replacement process.
   void close(bool hands_over = false);
 
  private:
@@ -111,20 +111,19 @@ class LaneWriter {
   std::uint32_t pushed_ = 0;
 };
 
-/// The end that reads. What it reads, the other end may change meanwhile: it is to be copied once, and then checked.
-/// One thread.
+/// The reading end. The other end may change a message during the read: copy it once, then check the copy. One thread.
 class LaneReader {
  public:
   LaneReader(LaneHead& head, std::span<std::byte> messages, ChannelShape shape, int bell)
       : head_(&head), messages_(messages), shape_(shape), bell_(bell) {}
-  /// The oldest message that was not taken; none: there is none now, and the bell will ring when there is.
-  /// DataLoss where the other end claims what cannot be.
+  /// The oldest message not yet taken; nullopt if the lane is empty, and the bell then rings for the next message.
+  /// DataLoss if the other end reports impossible numbers.
   Result<std::optional<std::span<const PacketEntry>>> poll();
-  /// It was read.
+  /// Marks the oldest message as read.
   void take() { ++taken_; }
-  /// Whether the other end is done; there may be messages left.
+  /// Whether the other end has closed the lane. Messages may be left.
   bool is_closed() const { return head_->closed.load(std::memory_order_acquire) != 0; }
-  /// As close() said.
+  /// As passed to close().
   bool hands_over() const { return head_->closed.load(std::memory_order_acquire) == kHandsOver; }
 
  private:
@@ -138,13 +137,13 @@ class LaneReader {
   bool is_armed_ = false;
 };
 
-/// The memory that an NF's process has in common with who started it, beside frames: a lane each way, counts, and lines
-/// where they are wanted. It holds nothing that either end has to believe.
+/// Shared memory of an NF process and its parent, besides frames: one lane per direction, counts, and lines if wanted.
+/// Neither end has to trust its content.
 class Channel {
  public:
-  /// ResourceExhausted where there is no memory.
+  /// ResourceExhausted if memory runs out.
   static Result<Channel> create(ChannelShape shape);
-  /// The other end's. Errors: as device::remote::Mapping::map().
+  /// Maps the other end's channel. Errors: as device::remote::Mapping::map().
   static Result<Channel> map(device::remote::Fd fd, ChannelShape shape);
 
   int fd() const { return memory_.fd(); }
@@ -155,7 +154,7 @@ class Channel {
   LaneReader reader_of_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
   // Of NF number `nf` of the process, below kMaxNfs.
   SharedCounts& counts(std::size_t nf) const;
-  /// Which part it has: what who started it says, and what the NF says it has taken. Any thread.
+  /// The NF's GPU partition: assigned by the parent, and taken as the NF reports it. Any thread.
   void give_part(std::size_t nf, GpuPart part) const;
   GpuPart given_part(std::size_t nf) const;
   void take_part(std::size_t nf, GpuPart part) const;

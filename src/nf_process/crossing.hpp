@@ -8,7 +8,7 @@
 
 namespace catena::nf_process {
 
-/// Fields of packets that an NF reads and writes, wherever it works: its packet::Hints, put together.
+/// Packet fields read and written by an NF, on any processor: the union of its packet::Hints.
 struct Touched {
   packet::FieldSet reads = packet::kAllFields;
   packet::FieldSet writes = packet::kAllFields;
@@ -17,26 +17,26 @@ struct Touched {
   bool operator==(Touched const&) const = default;
 };
 
-/// Which bytes of a frame cross to an NF's process, and back: no more than what it says that it touches. What does not
-/// cross there, it cannot read; what does not cross back, it cannot change.
+/// The bytes of a frame copied to an NF process and back: only the fields in the NF's hints. The NF cannot read other
+/// bytes, nor change bytes that are not copied back.
 class Crossing {
  public:
-  /// Everything crosses.
+  /// Copies everything.
   Crossing() = default;
   explicit Crossing(Touched const& touched);
 
-  /// Bytes from the beginning of a frame of `length` bytes that it gets: all, or to the end of its headers. A frame
-  /// without an IPv4 header crosses whole, as parse() looks at more of it.
+  /// Bytes copied to the NF from the start of a frame of `length` bytes: all, or up to the end of its headers. A frame
+  /// without an IPv4 header is copied whole, as parse() reads more of it.
   std::uint32_t bytes_to_nf(packet::Layers const& layers, std::uint32_t length) const {
     return to_nf_ == Piece::kFrame ? length : header_bytes(layers, length);
   }
-  /// Those that come back of a packet that goes on, with the bounds that it was sent with unless may_move().
+  /// Bytes copied back of a packet that is still alive. It keeps its bounds unless may_move().
   std::uint32_t bytes_from_nf(packet::Layers const& layers, std::uint32_t length) const {
     return from_nf_ == Piece::kFrame ? length : from_nf_ == Piece::kHeaders ? header_bytes(layers, length) : 0;
   }
-  /// Whether the NF may give a packet that goes on other bounds in its slot.
+  /// Whether the NF may change the bounds of such a packet in its slot.
   bool may_move() const { return may_move_; }
-  /// Whether it may choose the port that the packet leaves through.
+  /// Whether the NF may choose the packet's output port.
   bool may_set_port() const { return may_set_port_; }
 
  private:

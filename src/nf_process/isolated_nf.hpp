@@ -15,31 +15,32 @@
 
 namespace catena::nf_process {
 
-/// What stands in a chain for an NF that runs in another process, alone or with neighbours. It decides no packet: units
-/// go to the process (runtime::ProcessStage). In its chain's plan it reads and writes everything, as what it claims of
-/// itself may be another thing in its next life.
+/// Represents, in a chain, an NF that runs in another process, alone or with neighbours. It decides no packet: units go
+/// to the process (runtime::ProcessStage). In its chain's plan it reads and writes all fields, since the hints of the
+/// process may differ after a restart.
 class IsolatedNf final : public nf::Nf, public nf::Persistent {
  public:
-  /// Number `number` of the NFs of `process`, which has just said that it is `described`.
+  /// NF `number` of `process`, which has just reported `described`.
   IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, Described const& described);
 
-  /// Of this NF: what the process said of it. Lives as long as this.
+  /// The NF's descriptor, as its process reported it. Valid as long as this.
   nf::Descriptor const& descriptor() const { return descriptor_; }
   NfProcess& process() const { return *process_; }
-  /// Kills the process, where nobody else has it: what this describes stays, and nothing else of it is asked any more.
+  /// Kills the process unless it has another owner. The descriptor stays valid; no other function may be called any
+  /// more.
   void end_process() { process_.reset(); }
   /// "in a process of its own, number 4711, on cpu"; after start().
   std::string where() const;
-  /// Of this NF among those of its process.
+  /// The NF's number within its process.
   std::size_t number() const { return number_; }
-  /// Whether packets leave something in it, as its process said.
+  /// Whether the NF keeps state of packets, as its process reported.
   bool has_state() const { return own_sharding_ != nf::Sharding::kPacket; }
-  /// Whatever the process said of that.
+  /// Overrides the reported sharding.
   void set_sharding(nf::Sharding sharding) { descriptor_.sharding = sharding; }
-  /// What the process is to make its NFs of; before start(), and for number 0 alone.
+  /// Sets the input for creating the process's NFs; before start(), and for number 0 alone.
   void prepare(Setup setup) { setup_ = std::move(setup); }
 
-  /// The process makes its NFs, where this is number 0. Errors: the NFs' own.
+  /// Has the process create its NFs if this is number 0. Errors: the NFs' own.
   Status start(nf::RunContext const& context) override;
   nf::Hints hints() const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
@@ -51,9 +52,9 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
  private:
   std::shared_ptr<NfProcess> process_;
   std::size_t number_;
-  std::vector<std::pair<std::string, std::string>> reason_texts_;  ///< what reasons_ refers to
+  std::vector<std::pair<std::string, std::string>> reason_texts_;  ///< strings of reasons_
   std::vector<nf::DropReason> reasons_;
-  std::vector<std::pair<std::string, std::string>> output_texts_;  ///< what outputs_ refers to
+  std::vector<std::pair<std::string, std::string>> output_texts_;  ///< strings of outputs_
   std::vector<nf::PacketOutput> outputs_;
   std::string type_;
   std::string help_;

@@ -14,11 +14,11 @@
 #include <string_view>
 #include <variant>
 
-/// The lines about packets (`--record` and `--eve`) that NFs of a process give beside its units: a ring of bytes in the
-/// channel's memory. Those of a unit come before it, and behind them its end.
+/// Lines about packets (`--record` and `--eve`), sent by the NFs of a process beside its units, in a byte ring of the
+/// channel's memory. The lines of a unit, followed by an EndOfUnit, precede the unit.
 namespace catena::nf_process {
 
-/// Of one line; the rest of an EVE event or of a record is added by who writes it.
+/// Maximum size of a line. The writer of the file adds the rest of an EVE event or a record.
 inline constexpr std::uint32_t kMaxLineBytes = 64U << 10;
 /// Bytes of the ring, a power of two.
 inline constexpr std::size_t kLineRingBytes = std::size_t{1} << 20;
@@ -35,17 +35,17 @@ struct AlertOf {
 };
 using Line = std::variant<EndOfUnit, RecordOf, AlertOf>;
 
-/// What both ends share in front of the ring.
+/// Shared state before the ring.
 struct alignas(64) LineRingHead {
-  std::atomic<std::uint64_t> pushed;             ///< bytes since the beginning
-  alignas(64) std::atomic<std::uint64_t> taken;  ///< of them
+  std::atomic<std::uint64_t> pushed;             ///< bytes since the start
+  alignas(64) std::atomic<std::uint64_t> taken;  ///< of these
 };
 
 /// The NF's end. One thread.
 class LineWriter {
  public:
   LineWriter(LineRingHead& head, std::span<std::byte> ring) : head_(&head), ring_(ring) {}
-  /// False: there is no room now. InvalidArgument for a line longer than kMaxLineBytes.
+  /// False if the ring has too little free space. InvalidArgument for a line longer than kMaxLineBytes.
   Result<bool> write(Line const& line);
 
  private:
@@ -53,11 +53,11 @@ class LineWriter {
   std::span<std::byte> ring_;
 };
 
-/// The other one, which believes nothing. One thread.
+/// The parent's end, which trusts no input. One thread.
 class LineReader {
  public:
   LineReader(LineRingHead& head, std::span<std::byte> ring) : head_(&head), ring_(ring) {}
-  /// The next line, copied out; none: there is none now. DataLoss where what is there is no line.
+  /// A copy of the next line; nullopt if the ring is empty. DataLoss if the content is not a line.
   Result<std::optional<Line>> next();
 
  private:
@@ -66,8 +66,7 @@ class LineReader {
   std::uint64_t taken_ = 0;
 };
 
-/// Whether `fields` can be put into a record: nothing, or JSON members on one line, none of which is the framework's
-/// own.
+/// Whether `fields` can be put into a record: empty, or JSON members on one line without the framework's own names.
 bool are_record_fields(std::string_view fields);
 /// Whether `alert` can be put into an EVE event: a JSON object on one line.
 bool is_alert(std::string_view alert);

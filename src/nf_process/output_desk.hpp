@@ -19,29 +19,29 @@
 
 namespace catena::nf_process {
 
-/// What an NF's process may have written, over all of its lives. Who asks for something else is refused, and counted.
+/// The outputs permitted to an NF process, over all of its incarnations. Other requests are refused and counted.
 struct OutputRights {
   std::string nf;                        ///< its name, for messages
-  std::vector<nf::NamedOutput> outputs;  ///< that its configuration names; names of files and folders are whole
-  bool is_trial = false;                 ///< nothing is opened, and what is written goes nowhere
-  bool keeps_files = true;               ///< else the life before had none that this one could go on with
-  std::set<std::uint32_t> begun;         ///< numbers of files that an earlier life emptied
+  std::vector<nf::NamedOutput> outputs;  ///< named by its configuration; files and folders with absolute paths
+  bool is_trial = false;                 ///< nothing is opened, and writes are discarded
+  bool keeps_files = true;               ///< false: the previous incarnation kept no files to continue with
+  std::set<std::uint32_t> begun;         ///< numbers of files truncated by an earlier incarnation
   std::atomic<std::uint64_t> refusals{0};
 };
 
-/// Writes for one life of an NF's process, with the rights of the thread that calls. The process has no descriptor of
-/// what is written, so it can add to a file, replace one that is kept, and send to the receivers, and nothing else.
-/// Whatever it says is hostile. One thread at a time.
+/// Writes outputs for one incarnation of an NF process, with the rights of the calling thread. The process has no
+/// descriptor of its outputs. So it can only append to a file, replace a kept file, and send to the receivers. Its
+/// requests are untrusted. One thread at a time.
 class OutputDesk {
  public:
   /// `rights` outlive it.
   explicit OutputDesk(OutputRights& rights) : rights_(&rights) {}
 
   static bool is_asked_by(device::remote::Frame const& frame);
-  /// Does what the frame asks for, and answers on `socket`. Errors end the life: DataLoss where it cannot be read, or
-  /// where so much was refused before that nobody asks by mistake; as send().
+  /// Executes the request in the frame and replies on `socket`. Errors end the incarnation: DataLoss if the frame
+  /// cannot be parsed, or after too many refusals for a mistake; as send().
   Status serve(int socket, device::remote::Frame const& frame);
-  /// Whoever has a right to these files may have it from now on.
+  /// Closes all outputs. Another process may then open these files.
   void close_all() { opened_.clear(); }
 
  private:

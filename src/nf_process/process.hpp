@@ -22,49 +22,48 @@
 
 namespace catena::nf_process {
 
-/// A file that an NF's process is shown, read-only.
+/// A file visible to an NF process, read-only.
 struct ShownFile {
-  std::string path;            ///< whole
-  device::remote::Fd fd = {};  ///< where given, it is shown what is behind this, whoever its user is
+  std::string path;            ///< absolute
+  device::remote::Fd fd = {};  ///< if set, this open file is shown at `path`, whichever user owns it
 };
 
-/// How the process of an NF, or of a group of NFs, is made.
+/// Options for starting the process of an NF, or of a group of NFs.
 struct ProcessOptions {
   std::string program;   ///< see find_nf_program()
   std::string name;      ///< of the NF, for messages; "group X" for several
-  std::string position;  ///< "file:line:column" of the first NF, in front of errors that are not an NF's own
-  std::string group;     ///< name of the group; empty: the process is of one NF
+  std::string position;  ///< "file:line:column" of the first NF, prefix of errors other than an NF's own
+  std::string group;     ///< name of the group; empty: the process has one NF
   std::vector<ShownFile> files;
   std::string container;  ///< folder of its root file system; empty: it has this machine's /usr
-  bool is_trial = false;  ///< it is only made: nothing is opened, and nothing written
+  bool is_trial = false;  ///< only a trial: nothing is opened or written
   std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
-  std::uint32_t cpus = 0;                                ///< CPUs that it runs on; 0: any
-  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
+  std::uint32_t cpus = 0;                                ///< number of CPUs to run on; 0: any
+  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; nullopt: the caller's, or 65534 instead of root
   std::optional<gid_t> gid;
-  /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where
-  /// there is no such device. Called by a thread of the process's keeper. Null: there is no server.
+  /// Connects the process to the server of a device: a socket for device::remote::connect(), or an empty one with `why`
+  /// if the device does not exist. Called by a thread of the process's keeper. Null: no server.
   std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device;
-  std::stop_token give_up;  ///< ends create(), add() and start(), which then are Cancelled; later it does nothing
+  std::stop_token give_up;  ///< cancels create(), add() and start(), which return Cancelled; no effect later
 };
 
-/// One life of an NF's process, as who gives it packets sees it. Its memory is of this life alone: what still works in
-/// it when the process is gone, a device perhaps, disturbs nobody.
+/// One incarnation of an NF process, as the sender of its packets sees it. Its memory belongs to this incarnation
+/// alone: late accesses after the end of the process, perhaps by a device, do no harm.
 struct Link {
   Link(Channel own_channel, device::remote::Mapping own_frames)
       : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
   Channel channel;
-  device::remote::Mapping frames;      ///< ChannelShape::slots() slots, in which packets cross
-  Crossing crossing;                   ///< what of them; set before anybody takes the link
-  std::atomic<bool> is_closed{false};  ///< there are no more packets for it: it may end
-  std::atomic<bool> is_gone{false};    ///< the process is no more
-  /// When it last asked for something to be written; the clock's beginning: never.
+  device::remote::Mapping frames;      ///< ChannelShape::slots() slots for the packets exchanged
+  Crossing crossing;                   ///< bytes copied of them; set before the link is taken
+  std::atomic<bool> is_closed{false};  ///< no more packets follow: it may end
+  std::atomic<bool> is_gone{false};    ///< the process has ended
+  /// When it last requested a write; the clock's epoch: never.
   std::atomic<std::chrono::steady_clock::time_point> wrote_at{};
 };
 
-/// The process of NFs in its sandbox: started, watched, and started again when it ends unasked, lies or hangs: at once
-/// the first time, then after growing pauses. Call order: create() -> add() for each NF, in the order in which packets
-/// come to them -> start() -> anything else. NFs have numbers by that order. One thread uses it, but for what says
-/// otherwise.
+/// The process of NFs in its sandbox: started, watched, and restarted when it ends unasked, violates the protocol or
+/// hangs: at once the first time, then after growing pauses. Call order: create() -> add() for each NF, in packet order
+/// -> start() -> anything else. NFs are numbered in this order. One thread uses it, unless stated otherwise.
 class NfProcess {
  public:
   /// Starts the process. Errors: as sandbox::SandboxedProcess::start().
@@ -74,59 +73,58 @@ class NfProcess {
   NfProcess(NfProcess const&) = delete;
   NfProcess& operator=(NfProcess const&) = delete;
 
-  /// The process is to have one more NF, and says what that is. `outputs`: what it may have written, with whole paths.
-  /// Errors: NotFound where the process knows no such NF; what the process says where it does not load the NF's file;
-  /// DataLoss where it says nothing that can be read; DeadlineExceeded where it says nothing for 30 s.
+  /// Adds an NF to the process and returns its description. `outputs`: its permitted outputs, with absolute paths.
+  /// Errors: NotFound if the process knows no such NF; the process's own error if it cannot load the NF's file;
+  /// DataLoss if the reply cannot be parsed; DeadlineExceeded without a reply for 30 s.
   Result<Described> add(Wanted wanted, std::vector<nf::NamedOutput> outputs);
-  /// The process makes its NFs and is ready for packets. Precondition: `setup` has the NFs that were added, in their
-  /// order; their outputs are known. Errors: those of the NFs; DeadlineExceeded where they are not made after 120 s.
+  /// Has the process create its NFs and get ready for packets. Precondition: `setup` has the added NFs, in their order;
+  /// their outputs are already known. Errors: the NFs' own; DeadlineExceeded if they are not ready after 120 s.
   Status start(Setup const& setup);
 
-  /// Files of NF number `nf` are added to, as NF number `of` of `before` has begun them. False, where it has others.
-  /// Before start().
+  /// NF number `nf` appends to the files started by NF number `of` of `before`. False if their outputs differ. Before
+  /// start().
   bool go_on_with_files(std::size_t nf, NfProcess const& before, std::size_t of);
 
-  // How it goes on for the process of a session before: go_on_for_another() -> start() -> hand_over() of that one ->
-  // begin_after(), once that one is gone -> has_begun() until it is so -> how_it_began().
-  /// Its NFs get what those of a process before leave, which has the same ones in the same order. Before start().
+  // Replacing the process of a previous session: go_on_for_another() -> start() -> hand_over() of the previous one ->
+  // begin_after(), once its process has ended -> has_begun() until true -> how_it_began().
+  /// Its NFs get the state of a previous process, which has the same NFs in the same order. Before start().
   void go_on_for_another();
-  /// Whether all its NFs can hand over what packets have left in them: they are nf::Portable where
-  /// `has_state` says that packets leave something. After start(); any thread.
+  /// Whether all its NFs can hand over their state: NFs with `has_state` are nf::Portable. After start(); any thread.
   bool can_hand_over(std::vector<bool> const& has_state) const;
-  /// When it has had its last packet it is to hand over, in place of finishing its NFs. Any thread.
+  /// After its last packet it is to hand over its state, instead of finishing its NFs. Any thread.
   void hand_over();
   bool is_handing_over() const;
-  /// Gives its NFs what those of `before` have left.
+  /// Gives its NFs the state left by `before`.
   void begin_after(NfProcess& before);
-  /// Whether packets can come: its NFs have that, or never will, as its life has ended, or is ended now because it took
-  /// too long.
+  /// Whether packets can come: its NFs have the state, or will never get it. The latter if the incarnation has ended,
+  /// or is ended now because it took too long.
   bool has_begun();
-  /// For each NF OK, or why it begins anew.
+  /// For each NF OK, or why it starts without the previous state.
   std::vector<Status> how_it_began() const;
 
-  /// A life that nobody has taken yet; null: there is none now. Any thread.
+  /// The new incarnation, if it was not taken yet; else null. Any thread.
   std::shared_ptr<Link> take_link();
-  /// Whether packets would wait for too long: it is to be started again later, or takes its time. Any thread.
+  /// Whether packets would wait too long: its restart is delayed, or slow. Any thread.
   bool is_down() const;
-  /// It lied or hangs: ends this life, and no later one. Any thread.
+  /// Ends this incarnation, and no later one, after a protocol violation or hang. Any thread.
   void fail(Link const& link, std::string_view why);
-  /// This side's end of the bell, for both lanes: readable when there is something in the channel.
+  /// This side's end of the bell, for both lanes: readable when the channel has a message.
   int bell() const;
   std::uint64_t restarts() const;
-  /// How often it asked for something to be written that is not its own. Any thread.
+  /// Number of write requests for outputs that are not its own. Any thread.
   std::uint64_t refusals() const;
 
   std::string const& group() const;
-  /// Of start(), after it.
+  /// As passed to start(), after it.
   Setup const& setup() const;
 
-  // What it said last; any thread. Of NF number `nf`:
+  // Its last reports; any thread. Of NF number `nf`:
   pid_t pid() const;
   std::vector<std::string> start_lines(std::size_t nf) const;
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules(std::size_t nf) const;
   std::vector<nf::Statistic> statistics(std::size_t nf) const;
   std::vector<std::string> end_lines(std::size_t nf) const;
-  /// OK, or why it did not finish as it should. What is not about a certain NF is about the first.
+  /// OK, or why it did not finish properly. An error that names no NF belongs to the first.
   Status ended(std::size_t nf) const;
 
  private:
@@ -135,7 +133,7 @@ class NfProcess {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The program: beside this process's own program, or where an installation has it. NotFound with the places.
+/// Path of the program: beside this process's own program, or in an installation. NotFound with the places searched.
 Result<std::string> find_nf_program();
 
 }  // namespace catena::nf_process

@@ -18,98 +18,98 @@
 #include <utility>
 #include <vector>
 
-/// What an NF's process and who started it say to one another over a socket, beside packets: frames of JSON
-/// (device/remote/socket.hpp). Whatever comes from the process is hostile.
+/// Messages between an NF process and its parent over a socket, besides packets: frames of JSON
+/// (device/remote/socket.hpp). All input from the process is untrusted.
 namespace catena::nf_process {
 
 enum class Call : std::uint32_t {
   // to the process
-  kDescribe = 1,  ///< Wanted; once for each NF that the process is to have, in the order of the chain
+  kDescribe = 1,  ///< Wanted; once for each NF of the process, in chain order
   kFrames,        ///< with the descriptor of the slots
-  kChannel,       ///< with that of the channel
-  kDevicePage,    ///< with memory for what follows: see device::remote::make_client_page()
-  kDevice,        ///< with a socket to a device server, or without one; a text that says why
+  kChannel,       ///< with the descriptor of the channel
+  kDevicePage,    ///< with memory for kDevice, which follows: see device::remote::make_client_page()
+  kDevice,        ///< with a socket to a device server, or without one and a text with the reason
   kStart,         ///< Setup
-  kOutput,        ///< answers the three below: Answer
-  kKept,          ///< what was in a file that is kept, after a kOutput that announces it
-  kStateMemory,   ///< memory for a state, which it fills before it says anything else
-  kTakeState,     ///< StateOf, with its memory: of an NF that one of its NFs goes on for
-  kBegin,         ///< after those; where Setup::waits_for_state says so, packets come behind it
-  // from it
+  kOutput,        ///< reply to kOpenOutput, kWriteOutput and kCloseOutput: Answer
+  kKept,          ///< content of a kept file, after the kOutput that announces it
+  kStateMemory,   ///< memory for a state, which the process fills before its next message
+  kTakeState,     ///< StateOf, with its memory: of an NF replaced by one of its NFs
+  kBegin,         ///< after all kTakeState; if Setup::waits_for_state, packets follow it
+  // from the process
   kDescribed,    ///< Described
-  kStarted,      ///< what each NF says: Started
-  kRefused,      ///< why one of the two above cannot be: an error
-  kWantDevice,   ///< it asks for kDevice
-  kStatistics,   ///< of one NF: NfStatistics. After its end once more
-  kEnded,        ///< Ended, after the last statistics; it exits then
+  kStarted,      ///< each NF's report: Started
+  kRefused,      ///< instead of one of the two above: an error
+  kWantDevice,   ///< requests kDevice
+  kStatistics,   ///< NfStatistics of one NF. Once more after its end
+  kEnded,        ///< Ended, after the last statistics; then it exits
   kOpenOutput,   ///< OpenOutput
   kWriteOutput,  ///< a handle (with_handle()) and the bytes
   kCloseOutput,  ///< a handle
-  kState,        ///< StateOf, before kEnded, where it hands over; kStateMemory answers it
-  kBegun,        ///< answers kBegin: what became of each state
+  kState,        ///< StateOf, before kEnded, if it hands over; kStateMemory replies
+  kBegun,        ///< reply to kBegin: the result for each state
 };
 
-/// Of what comes from a process.
+/// Limit for frames from a process.
 inline constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
 
-/// Where the process finds what it is started with.
+/// Descriptors that the process starts with.
 inline constexpr int kControlFd = 3;
 inline constexpr int kBellFd = 4;  ///< its end of the bell
 
-/// An NF that the process is to have.
+/// An NF to add to the process.
 struct Wanted {
-  std::string type;    ///< empty: that of the plug-in
+  std::string type;    ///< empty: the type of the plug-in
   std::string plugin;  ///< file of a shared object; empty: the type is built in
 };
 
-/// What there is to know of an NF's type before one is made.
+/// Description of an NF's type, available before an NF is created.
 struct Described {
   std::string type;
   std::string help;
   std::vector<std::pair<std::string, std::string>> drop_reasons;    ///< name, help; without the framework's
-  std::vector<std::pair<std::string, std::string>> packet_outputs;  ///< name, help; without those that every NF has
+  std::vector<std::pair<std::string, std::string>> packet_outputs;  ///< name, help; without the outputs of every NF
   bool has_kernel = false;
   nf::Sharding sharding = nf::Sharding::kNone;
 };
 
-/// How an NF on a GPU shares it with others: see chain::SharingOptions. Which part it has, the channel says.
+/// How an NF on a GPU shares it with others: see chain::SharingOptions. Its partition is in the channel.
 struct SharedGpu {
   std::string mode;
   std::string parts;
   std::uint32_t compute_units = 0;
 };
 
-/// Asks for an output of one of its NFs: the process names nothing that is not among them but a file of a folder.
+/// Requests an output of one of its NFs. The process itself only names files in a folder.
 struct OpenOutput {
-  std::uint32_t output = 0;  ///< its number, among those of all NfSetup::outputs
+  std::uint32_t output = 0;  ///< its number among all NfSetup::outputs
   std::string name;          ///< of a file in a folder; else empty
 };
 
 struct Answer {
   Status status;
-  std::uint32_t handle = 0;  ///< for the following calls, where one was opened
+  std::uint32_t handle = 0;  ///< for the following calls, if one was opened
   bool is_kept = false;      ///< kKept follows
 };
 
-/// One NF of the process, in the order in which they were described.
+/// One NF of the process, in the order of description.
 struct NfSetup {
   std::string name;  ///< in the chain file
   bool on_gpu = false;
-  std::vector<nf::NamedOutput> outputs = {};  ///< what its configuration says that it writes
+  std::vector<nf::NamedOutput> outputs = {};  ///< outputs named by its configuration
 };
 
-/// All that the NFs and their part of the data path are made from.
+/// Input for creating the NFs and their part of the data path.
 struct Setup {
   std::string file;          ///< the chain file's name
-  std::string text;          ///< and what is in it
-  std::vector<NfSetup> nfs;  ///< one at least, and kMaxNfs at most
-  nf::Shard shard = {};      ///< the others are other processes
+  std::string text;          ///< and its content
+  std::vector<NfSetup> nfs;  ///< 1 to kMaxNfs
+  nf::Shard shard = {};      ///< other shards have other processes
   std::string device;        ///< as device::parse_preference() takes it
   nf::Ends ends;
   nf::RunContext context;
-  bool records = false;          ///< lines for `--record` are wanted
+  bool records = false;          ///< send lines for `--record`
   bool alerts = false;           ///< and for `--eve`
-  bool waits_for_state = false;  ///< kBegin is to be waited for: see NfProcess::go_on_for_another()
+  bool waits_for_state = false;  ///< wait for kBegin: see NfProcess::go_on_for_another()
   // as chain::SyncOptions
   std::uint8_t sync = 0;  ///< a plan::Mode
   bool pushdown = true;
@@ -125,35 +125,35 @@ struct Setup {
 
 /// Of one NF.
 struct Started {
-  Touched touched;                                                   ///< by the NF as it was configured
+  Touched touched;                                                   ///< by the NF as configured
   std::vector<std::string> lines;                                    ///< of the start report
-  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< number of rules, by reason
   bool is_portable = false;                                          ///< see nf::Portable
 };
 
-/// What packets have left in an NF, in memory that comes with it.
+/// State of an NF, in memory sent with it.
 struct StateOf {
-  std::size_t nf = 0;  ///< its number in the process that this goes to or comes from
+  std::size_t nf = 0;  ///< its number in the sending or receiving process
   std::uint64_t bytes = 0;
 };
-/// Of all NFs of a process.
+/// Limit for all NFs of a process.
 inline constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 30U;
-/// The memory has one more, since there is none of no bytes.
+/// The memory has one byte more, since it cannot be empty.
 inline constexpr std::uint64_t memory_bytes(StateOf const& state) { return state.bytes + 1; }
 
-/// One NF's, as many of them in a frame would not fit.
+/// Statistics of one NF, since a frame could not hold many of them.
 struct NfStatistics {
   std::size_t nf = 0;  ///< its number
   std::vector<nf::Statistic> statistics = {};
-  std::vector<std::string> lines = {};  ///< of the report at the end; before it none
+  std::vector<std::string> lines = {};  ///< of the final report; empty before
 };
 
 struct Ended {
   Status status;
 };
 
-// Texts of frames. Reading: DataLoss where it is not what it should be, or more than there should be of anything, or
-// not about `nfs` NFs; names of drop reasons are what metrics have, and other text is printable and not endless.
+// Texts of frames. Readers return DataLoss if the text is malformed, has too many elements, or is not about `nfs` NFs.
+// Names of drop reasons must be valid in metrics; other text must be printable and of limited length.
 std::string to_json(Wanted const& wanted);
 std::string to_json(Described const& described);
 std::string to_json(Setup const& setup);
@@ -172,7 +172,7 @@ std::string to_json(OpenOutput const& open);
 std::string to_json(Answer const& answer);
 Result<OpenOutput> read_open_output(std::string_view text);
 Result<Answer> read_answer(std::string_view text);
-/// The error that the process gives, which is never OK.
+/// The error reported by the process; never OK.
 Status read_error(std::string_view text);
 Result<NfStatistics> read_statistics(std::string_view text, std::size_t nfs);
 Result<StateOf> read_state_of(std::string_view text, std::size_t nfs);
@@ -180,8 +180,8 @@ Result<std::vector<Status>> read_begun(std::string_view text, std::size_t nfs);
 
 /// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
 Status send(int socket, Call call, std::string_view text, int fd = -1);
-/// The body of kWriteOutput or kCloseOutput; and its handle, of which the rest are the bytes. DataLoss where there is
-/// none.
+/// The body of kWriteOutput or kCloseOutput: a handle, followed by the bytes; and its handle. DataLoss if it is
+/// missing.
 std::vector<std::byte> with_handle(std::uint32_t handle, std::span<const std::byte> bytes);
 Result<std::uint32_t> handle_of(std::span<const std::byte> body);
 inline constexpr std::size_t kHandleBytes = 4;

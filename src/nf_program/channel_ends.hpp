@@ -15,14 +15,14 @@
 #include <utility>
 #include <vector>
 
-/// The ends of the data path in an NF's process: units come from a channel and go back through it.
+/// Source and sink of the data path in an NF process: units come from a channel and return through it.
 namespace catena::nf_program {
 
-/// Units as they were sent, in slots that are this process's until they go back.
+/// Receives units as sent, in slots that belong to this process until it returns them.
 class ChannelSource final : public io::Source {
  public:
-  /// `bell`: readable when there is something. `is_live`: time passes without packets.
-  /// `hand_over`: called after the last unit, by the thread of receive(), where another process goes on for this one.
+  /// `bell`: readable when a message waits. `is_live`: time passes without packets.
+  /// `hand_over`: called after the last unit, by the thread of receive(), if another process replaces this one.
   ChannelSource(nf_process::LaneReader reader, int bell, bool is_live, std::function<void()> hand_over)
       : reader_(reader), bell_(bell), hand_over_(std::move(hand_over)) {
     if (is_live) {
@@ -46,14 +46,12 @@ class ChannelSource final : public io::Source {
   Counter seen_;
 };
 
-/// Gives units back, with what the NFs made of them, what they say about them, and what they have counted.
+/// Returns units with the NFs' decisions, record and alert lines, and counts.
 class ChannelSink final : public io::Sink {
  public:
-  /// `channel`, and `notes`, by slot, of what NFs made of the packets: outlive it. send() takes those of its packets
-  /// off.
+  /// `channel` and `notes`, the NFs' decisions by slot, outlive it. send() clears the notes of its packets.
   ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::PacketNote> notes);
-  /// The NFs whose counts and lines go with the units; before the first one. They run in the thread that send() is
-  /// called in.
+  /// Sets the NFs whose counts and lines go with the units. Before the first unit. The NFs run in the thread of send().
   void speak_for(std::vector<nf::Instance*> instances) { instances_ = std::move(instances); }
   Status send(memory::PacketPool& pool, memory::Unit& unit) override;
   Status finish() override { return absl::OkStatus(); }
@@ -70,7 +68,7 @@ class ChannelSink final : public io::Sink {
   runtime::UnitLines of_unit_;
   nf_process::Channel* channel_;
   std::span<nf::PacketNote> notes_;
-  std::vector<nf::Instance*> instances_;  ///< in the order of the chain
+  std::vector<nf::Instance*> instances_;  ///< in chain order
   Counter sent_;
 };
 

@@ -16,31 +16,31 @@
 
 namespace catena::nf_program {
 
-/// Who started this process, at the other end of a socket: what it wants, what it is told, and what it is asked for.
+/// Connection to the parent process over a socket: receives its requests, reports to it, and sends requests to it.
 class Host {
  public:
   explicit Host(int socket) : socket_(socket) {}
 
-  /// The next thing that it wants. Not while another thread asks for something.
+  /// The parent's next request. Not while another thread waits for a reply.
   Result<device::remote::Frame> next();
   /// Any thread.
   Status tell(nf_process::Call call, std::string_view text);
-  /// Memory in which a state is handed over. Any thread. DataLoss where there is none.
+  /// Memory for a state to hand over. Any thread. DataLoss if the parent sends no memory.
   Result<device::remote::Fd> memory_for(nf_process::StateOf const& state);
-  /// The NF's device, as chain::RunOptions::open_device. Any thread. Null, and why, where it has none; Unavailable
-  /// where it is to be asked again; as device::remote::connect().
+  /// Opens the NF's device, as chain::RunOptions::open_device. Any thread. Null, with `why`, if the NF has no device;
+  /// Unavailable if the caller should try again; as device::remote::connect().
   Result<std::unique_ptr<device::Device>> open_device(std::string* why);
 
   struct Opened {
     nf_process::Answer answer;
-    std::optional<std::string> kept;  ///< what came with it
+    std::optional<std::string> kept;  ///< content of a kept file
   };
-  /// One of the calls about outputs, and what was answered. Any thread.
+  /// Sends one of the calls about outputs and returns the reply. Any thread.
   Result<Opened> ask(nf_process::Call call, std::span<const std::byte> body);
 
  private:
   int socket_;
-  std::mutex mutex_;  ///< of what goes to and fro, once the NF runs
+  std::mutex mutex_;  ///< guards the exchange of messages once the NF runs
 };
 
 }  // namespace catena::nf_program

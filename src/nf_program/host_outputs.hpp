@@ -13,10 +13,11 @@
 
 namespace catena::nf_program {
 
-/// What one NF of this process writes: asked of who started the process, one thing after another.
+/// The outputs of one NF of this process, opened and written by requests to the parent process, one at a time.
 class HostOutputs final : public nf::Outputs {
  public:
-  /// `host` outlives it and what it opened. `outputs`: as nf_process::NfSetup; `first`: how many the NFs before have.
+  /// `host` outlives it and its open outputs. `outputs`: as nf_process::NfSetup. `first`: number of outputs of the NFs
+  /// before.
   HostOutputs(Host& host, std::vector<nf::NamedOutput> outputs, std::size_t first)
       : host_(&host), outputs_(std::move(outputs)), first_(first) {}
 

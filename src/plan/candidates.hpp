@@ -5,7 +5,7 @@
 
 #include "plan/chain_needs.hpp"
 
-/// The candidates for the plan of a GPU NF: AdaptChain's Tables I and II, and what they do to the two views.
+/// The candidates for the plan of a GPU NF: AdaptChain's Tables I and II, and their effects on the two views.
 namespace catena::plan {
 
 enum class H2dRow : std::uint8_t { kNeeded = 1, kWhole = 2, kDirect = 3 };
@@ -17,20 +17,21 @@ struct Candidate {
   D2hRow d2h;
   bool gsb_after;  ///< Out GSB
 };
-/// The plans that the tables give a GPU NF: 4 with the shared buffer off before it, 6 with it on.
+/// The plans of a GPU NF in the tables: 4 with the shared buffer off before it, 6 with it on.
 std::span<const Candidate> table_candidates(bool gsb_before);
-/// The tables' plans first, then those that the tables leave out and Catena can carry out: a shared buffer that is off
-/// may begin with needed fields alone, and an NF may make direct use while the buffer stays on for others.
+/// The tables' plans first, then the plans outside the tables that Catena supports: a shared buffer that is off may
+/// begin with needed fields alone, and an NF may make direct use while the buffer stays on for others.
 std::span<const Candidate> all_candidates(bool gsb_before);
 
-/// What a candidate makes one GPU NF move.
+/// The moves of one GPU NF by a candidate.
 struct Movement {
   bool shared = false;             ///< as in GpuStep
   packet::FieldSet to_device = 0;  ///< P_H2D
   packet::FieldSet to_host = 0;    ///< P_D2H
 };
 
-/// The newest value of a field that is in `cpu` is in the packet pool; in `gpu`, in the shared buffer.
+/// The places of the newest value of each field: the packet pool for fields in `cpu`, the shared buffer for fields in
+/// `gpu`.
 struct Views {
   packet::FieldSet cpu = kAllFields;
   packet::FieldSet gpu = packet::kNoFields;
@@ -39,16 +40,16 @@ struct Views {
   friend bool operator==(Views const&, Views const&) = default;
 };
 
-/// Of packets of both paths: what is so for each of them.
+/// The views common to the packets of both paths.
 Views both(Views const& a, Views const& b);
-/// Of packets that rx brings, or that the host copied.
+/// The views of packets received by rx, or copied by the host.
 inline constexpr Views kOnHost = {kAllFields, packet::kNoFields, false};
 
-/// Runs a host step on the views. False: it would read an outdated field (Algorithm 1, line 6).
+/// Applies a host step to the views. False if it would read an outdated field (Algorithm 1, line 6).
 bool run(HostStep const& step, Views& views);
 
-/// Applies a candidate on the views. False: the kernel would read, or a move would carry, an outdated field
-/// (Algorithm 1, line 15). `movement` gets what moves.
+/// Applies a candidate to the views. False if the kernel would read, or a move would carry, an outdated field
+/// (Algorithm 1, line 15). `movement` gets the moves.
 bool apply(Candidate const& candidate, NfNeeds const& nf, Views& views, Movement& movement);
 
 }  // namespace catena::plan

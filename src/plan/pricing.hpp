@@ -11,13 +11,13 @@
 
 namespace catena::plan {
 
-/// What the movements of a chain's GPU NFs cost, with what does not depend on a plan worked out once.
+/// The costs of the movements of a chain's GPU NFs, with the plan-independent parts computed once.
 class Pricing {
  public:
   /// `input` must outlive it.
   explicit Pricing(PlanInput const& input);
 
-  /// Moves of one step, at most four each way.
+  /// Moves of one step, at most four per direction.
   struct Bill {
     std::array<Move, 8> moves;
     std::size_t count = 0;
@@ -37,7 +37,7 @@ class Pricing {
   void add_direction(Site const& site, Movement const& movement, Direction direction, Bill& bill) const;
 
   CostModel const* costs_;
-  std::vector<Site> sites_;  ///< one an NF
+  std::vector<Site> sites_;  ///< one per NF
 };
 
 }  // namespace catena::plan

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-/// What traffic a plan is made for: how many bytes the fields of variable length have.
+/// The traffic assumed for a plan: the sizes of the fields of variable length.
 namespace catena::plan {
 
 /// Frames of one size, without FCS.
@@ -16,29 +16,29 @@ struct FrameSize {
   double share;  ///< of all packets; any scale
 };
 
-/// Averages over all packets, from which the bytes in front of the payload follow.
+/// Averages over all packets, which give the bytes before the payload.
 struct HeaderMix {
   double vlan_tags = 0;          ///< tags per packet
-  double ipv4_option_bytes = 0;  ///< a packet
+  double ipv4_option_bytes = 0;  ///< per packet
   double tcp_share = 0;          ///< 0..1; the rest counts as UDP
-  double tcp_option_bytes = 0;   ///< a TCP packet
+  double tcp_option_bytes = 0;   ///< per TCP packet
 };
 
 /// A histogram of frame sizes, from a capture or from a generator's settings. A value; never empty.
 class PacketProfile {
  public:
-  /// Every frame has `bytes` bytes (1..65535; outside: the nearest).
+  /// Every frame has `bytes` bytes, clamped to 1..65535.
   static PacketProfile fixed(std::uint32_t bytes, HeaderMix const& headers = {});
   /// Simple IMIX: 7 frames of 60, 4 of 590 and 1 of 1514 bytes.
   static PacketProfile imix(HeaderMix const& headers = {});
-  /// InvalidArgument: no frame has a share, a share is negative or no number, or a size is 0 or above 65535.
+  /// InvalidArgument: no frame has a share, a share is negative or not a number, or a size is 0 or above 65535.
   static Result<PacketProfile> from_histogram(std::span<const FrameSize> sizes, HeaderMix const& headers = {});
 
-  /// Shares add up to 1; ascending sizes are not promised.
+  /// Shares add up to 1; sizes may be in any order.
   std::span<const FrameSize> sizes() const { return sizes_; }
   double average_bytes() const;
   std::uint32_t longest_bytes() const;
-  /// Bytes in front of the payload in an average packet.
+  /// Bytes before the payload in an average packet.
   double header_bytes() const { return header_bytes_; }
 
  private:
@@ -48,17 +48,17 @@ class PacketProfile {
   double header_bytes_;
 };
 
-/// Bytes of a frame and of its payload where one NF meets it, averaged over a profile.
+/// Bytes of a frame and of its payload at one NF, averaged over a profile.
 struct Body {
   double frame;           ///< average frame
-  double longest_frame;   ///< what a 2-D copy of equally long rows moves for each packet
+  double longest_frame;   ///< bytes per packet in a 2-D copy with rows of equal length
   double payload;         ///< average payload
-  double staged_frame;    ///< average bytes that a frame takes in a launch buffer
-  double staged_payload;  ///< the same of a payload
+  double staged_frame;    ///< average bytes of a frame in a launch buffer
+  double staged_payload;  ///< the same for a payload
 };
 
-/// `grown`: by how many bytes the frames have grown since they arrived (negative: shrunk). `growth`: bytes that the NF
-/// keeps free around a frame in the launch's own buffer.
+/// `grown`: growth of the frames in bytes since their arrival (negative: shrunk). `growth`: bytes that the NF keeps
+/// free around a frame in the launch's own buffer.
 Body body_of(PacketProfile const& profile, double grown, std::uint32_t growth);
 
 }  // namespace catena::plan

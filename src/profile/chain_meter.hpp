@@ -22,62 +22,61 @@ namespace catena::profile {
 
 /// One launch of an NF, in ns; as LaunchPoint.
 struct LaunchSample {
-  std::size_t nf = 0;         ///< its place in the chain
-  std::uint32_t packets = 0;  ///< that it decided; 0: none, and there are no times
+  std::size_t nf = 0;         ///< its position in the chain
+  std::uint32_t packets = 0;  ///< processed by it; 0: no times
   double kernel_ns = 0;
   double transfer_ns = 0;
   double round_trip_ns = 0;
   double cpu_ns = 0;
 };
 
-/// What an NF took on the CPU.
+/// The time of an NF on the CPU.
 struct CpuSample {
-  std::uint32_t packets = 0;  ///< that it decided
+  std::uint32_t packets = 0;  ///< processed by it
   double ns = 0;              ///< for all of them
 };
 
-/// Which NFs of those that may be on the device are there.
+/// The NFs on the device, among the NFs allowed there.
 enum class OnDevice : std::uint8_t {
   kAll,
-  kEven,  ///< the first, third .. NF of the chain: none beside another
+  kEven,  ///< the first, third .. NF of the chain: no two adjacent ones
   kOdd,   ///< the second, fourth ..
 };
 
 /// A pass in which NFs on the CPU and on the device follow one another.
 struct ApartSamples {
   std::vector<LaunchSample> launches;  ///< of each NF on the device
-  std::vector<CpuSample> after_gpu;    ///< by place; nothing of an NF that does not come after one on the device
+  std::vector<CpuSample> after_gpu;    ///< by position; empty for an NF that does not follow one on the device
 };
 
 /// The NFs of a chain on a device, and packets for them. One thread.
 class ChainMeter {
  public:
-  /// A launch that takes longer counts as a lost device.
+  /// A longer launch counts as a lost device.
   static constexpr std::chrono::seconds kLimit{10};
 
-  /// Packets of `packet_bytes` bytes, `most_packets` of them. `device` and `registry` must outlive it. Errors: as
-  /// measure_nfs(); ResourceExhausted: there is not so much memory.
+  /// With `most_packets` packets of `packet_bytes` bytes. `device` and `registry` must outlive it. Errors: as
+  /// measure_nfs(); ResourceExhausted: not enough memory.
   static Result<std::unique_ptr<ChainMeter>> create(device::Device& device, chain::ChainConfig const& config,
                                                     nf::Registry const& registry, chain::SyncOptions const& sync,
                                                     std::uint32_t packet_bytes, std::uint32_t most_packets,
                                                     OnDevice on_device = OnDevice::kAll);
 
   std::string const& traffic() const { return traffic_; }
-  /// Those on the gpu.
+  /// Positions of the NFs on the gpu.
   std::vector<std::size_t> const& measured() const { return measured_; }
   std::size_t size() const { return instances_.size(); }
-  /// What was left out.
+  /// Omitted measurements.
   std::vector<std::string> const& notes() const { return notes_; }
   std::string const& name(std::size_t nf) const { return instances_[nf]->name(); }
   chain::NfKey const& key(std::size_t nf) const { return keys_[nf]; }
 
-  /// `packets` packets as they arrive go through all NFs. A sample of each NF on the gpu. Errors: DataLoss and
-  /// DeadlineExceeded as measure_nfs(); else as Launch.
+  /// Restores `packets` packets as they arrived, and sends them through all NFs. One sample per NF on the gpu. Errors:
+  /// DataLoss and DeadlineExceeded as measure_nfs(); else as Launch.
   Result<std::vector<LaunchSample>> pass(std::uint32_t packets);
-  /// The same on the CPU, one NF after another, each as one core does it with packets that are in no cache. A sample of
-  /// every NF.
+  /// The same on the CPU, one NF after another, each on one core with packets in no cache. One sample per NF.
   std::vector<CpuSample> pass_on_cpu(std::uint32_t packets);
-  /// As pass(), with frames that are in no cache of this core when they come to an NF on the device.
+  /// As pass(), with frames in no cache of this core when they come to an NF on the device.
   Result<ApartSamples> pass_apart(std::uint32_t packets);
   /// The kernel of an NF alone, over the packets of the last pass(). As Launch::time_kernel().
   Result<std::vector<double>> time_kernel(std::size_t nf, device::Partition* partition, std::uint32_t runs);
@@ -105,12 +104,12 @@ class ChainMeter {
   std::vector<std::unique_ptr<nf::Instance>> instances_;
   std::vector<chain::NfKey> keys_;
   std::vector<chain::NfConfig> entries_;  ///< as they are measured
-  std::vector<std::size_t> measured_;     ///< places of those on the gpu
+  std::vector<std::size_t> measured_;     ///< positions of the NFs on the gpu
   std::vector<std::string> notes_;
   std::unique_ptr<copy::SharedBuffer> shared_;
-  std::vector<std::unique_ptr<kernel::DeviceNf>> kernels_;  ///< null for those on the CPU
+  std::vector<std::unique_ptr<kernel::DeviceNf>> kernels_;  ///< null for NFs on the CPU
   std::vector<std::unique_ptr<nf::DeviceBatch>> batches_;   ///< the same
-  copy::HostMover mover_;                                   ///< ends before the batches that it moves for
+  copy::HostMover mover_;                                   ///< destroyed before its batches
 };
 
 }  // namespace catena::profile

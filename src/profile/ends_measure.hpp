@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
-/// Measures what a chain does besides its NFs.
+/// Measures the work of a chain besides its NFs.
 namespace catena::profile {
 
-/// Of a packet on one core, in ns: medians of several passes through a packet pool that no cache holds.
+/// Per packet on one core, in ns: medians of several passes through a packet pool larger than the caches.
 struct EndTimes {
-  double rx_ns = 0;  ///< until it is in the first queue, where its frame is in memory, as behind a NIC
-  double tx_ns = 0;  ///< from the last queue on, where it is thrown away
+  double rx_ns = 0;  ///< until it is in the first queue, with its frame in memory, as after a NIC
+  double tx_ns = 0;  ///< from the last queue on; tx discards it
 };
 
 /// With frames of `packet_bytes` bytes. Errors: as io::make_replay(); ResourceExhausted: no memory for packets.

@@ -13,8 +13,8 @@
 
 namespace catena::profile {
 
-/// Times what one core does for the staged method, between packets that are not in its caches and a staging buffer.
-/// Batches are side by side in the slots, so that packets come back into a cache only after all others went through.
+/// Times the work of one core for the staged method, between packets outside its caches and a staging buffer. Batches
+/// are side by side in the slots, so that packets return to a cache only after the use of all others.
 class HostMeter {
  public:
   static constexpr std::uint32_t kBatch = 4096;  ///< packets
@@ -24,7 +24,7 @@ class HostMeter {
   /// kBatch * packet::kMaxFrameBytes bytes.
   static Result<std::unique_ptr<HostMeter>> create(std::span<std::byte> staging);
 
-  /// Median time of a packet in ns, in which `bytes` bytes of its frame are batched into staging, or brought back.
+  /// Median time per packet in ns for batching `bytes` bytes of its frame into staging, or bringing them back.
   double copy_frames(std::uint32_t bytes, bool in);
   /// The same for `fields` header fields as columns, 1 to kMaxFields.
   double copy_fields(std::uint32_t fields, bool in);

@@ -7,7 +7,7 @@
 
 namespace catena::profile {
 
-/// Of times; of an even number of them the upper one in the middle. Precondition: there is one.
+/// The median of times; of an even number of them the upper one in the middle. Precondition: `values` is not empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -14,7 +14,7 @@
 
 namespace catena::profile {
 
-/// What a timed transfer moves.
+/// The data of a timed transfer.
 enum class Cargo : std::uint8_t {
   kFrames,  ///< between slots and their twins; staged: between pinned staging and a buffer of the device
   kField,   ///< one aligned header field of 4 bytes; gather only
@@ -26,10 +26,10 @@ struct Transfer {
   Direction direction = Direction::kToDevice;
   Cargo cargo = Cargo::kFrames;
   std::uint32_t packets = 0;  ///< at most TransferMeter::kMaxPackets
-  std::uint32_t bytes = 0;    ///< of each packet; at most kMaxBytes
+  std::uint32_t bytes = 0;    ///< per packet; at most kMaxBytes
 };
 
-/// Times the transfers of a device: the very copies and kernels that launches enqueue, one after another.
+/// Times the transfers of a device: the same copies and kernels as in launches, one after another.
 /// One thread.
 class TransferMeter {
  public:
@@ -37,21 +37,20 @@ class TransferMeter {
   static constexpr std::uint32_t kMaxBytes = 1514;
 
   /// Takes about 32 MiB of host memory, as much pinned memory and twice as much of the device, and compiles the
-  /// transfer kernels. `device` must outlive this. Errors: as kernel::build() and Device; ResourceExhausted where there
-  /// is no host memory; DeadlineExceeded where the first launch hangs.
+  /// transfer kernels. `device` must outlive this. Errors: as kernel::build() and Device; ResourceExhausted without
+  /// host memory; DeadlineExceeded if the first launch hangs.
   static Result<std::unique_ptr<TransferMeter>> create(device::Device& device);
 
   /// Whether kernels reach host memory; if not, only kStaged and kStrided may be timed.
   bool can_gather() const { return shared_->mapped() != nullptr; }
-  /// Pinned memory that holds kMaxPackets frames; no transfer uses it between calls of time().
+  /// Pinned memory for kMaxPackets frames; unused between calls of time().
   std::span<std::byte> staging() { return staging_[0]->bytes(); }
 
   /// Median time of one transfer in ns, for each of the one or two `transfers`; two run at the same time, in opposite
-  /// directions, for as long as each other, and have the same bytes. Errors: as Stream; DeadlineExceeded where the
-  /// device hangs.
+  /// directions, for equally long, and have the same bytes. Errors: as Stream; DeadlineExceeded if the device hangs.
   Result<std::vector<double>> time(std::span<const Transfer> transfers);
 
-  /// Sends frames to the device and back by each available method. Internal: they are not what they were.
+  /// Sends frames to the device and back by each available method. Internal: they return changed.
   Status check_bytes();
 
  private:

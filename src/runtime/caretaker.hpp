@@ -11,17 +11,17 @@
 
 namespace catena::runtime {
 
-/// Looks after the device of a chain while its stages are polled: brings it back where it was lost, and has NFs keep to
-/// their parts of it. One thread does both, since a stage has one offer at a time, and who makes one must know which
-/// device the stage has.
+/// Monitors the device of a chain while its stages are polled: restores a lost device, and keeps NFs to their
+/// partitions of it. One thread does both, since a stage accepts one offer at a time, and an offer depends on the
+/// stage's current device.
 class Caretaker {
  public:
-  /// What keeps others from making offers to the stages meanwhile; empty: others do.
+  /// Returns a lock against offers of other threads to the stages; empty if other threads make offers.
   using Admit = std::function<std::unique_lock<std::mutex>()>;
-  /// Begins. Null: there is nothing of that to do. Both outlive this, and so do the stages. `admit` is asked before
-  /// each look at a lost device.
+  /// Starts. `recovery`, `sharing`: null if not needed. Both outlive this, and so do the stages. `admit` is called
+  /// before each check of a lost device.
   Caretaker(DeviceRecovery* recovery, GpuSharing* sharing, std::function<share::TrafficSample()> traffic, Admit admit);
-  /// Ends: stages keep what they have.
+  /// Stops. Stages keep their attachments.
   ~Caretaker();
   Caretaker(Caretaker const&) = delete;
   Caretaker& operator=(Caretaker const&) = delete;

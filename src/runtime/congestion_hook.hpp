@@ -17,23 +17,23 @@
 
 namespace catena::runtime {
 
-/// Starts a command of the operator when a chain cannot take what comes, so that another one may be started elsewhere,
-/// and again when it can (Simmer, section 3.3: what the first NF signals is for the operator). One at a time: while a
-/// command runs, what has changed meanwhile is told when it has ended.
+/// Starts a command of the operator when a chain becomes congested, so that another chain may be started elsewhere, and
+/// again when the congestion ends (Simmer, section 3.3: the first NF signals to the operator). One command at a time:
+/// changes during a command are reported after it has ended.
 class CongestionHook {
  public:
-  /// `chain`: its name, which the command finds in $CATENA_CHAIN beside $CATENA_STATE, congested or free.
+  /// `chain`: its name. The command reads it in $CATENA_CHAIN, and congested or free in $CATENA_STATE.
   CongestionHook(chain::FlowHookConfig config, std::string chain, std::shared_ptr<SourcePauses const> pauses);
   ~CongestionHook() { end(); }
   CongestionHook(CongestionHook const&) = delete;
   CongestionHook& operator=(CongestionHook const&) = delete;
 
-  /// Starts no more, and ends a command that still runs, with what it has started: by SIGTERM, and if it does not end
-  /// then, by SIGKILL. What a command that has ended left behind goes on. Often is no harm. One thread at a time.
+  /// Starts no more commands. Ends a running command and the processes started by it, by SIGTERM, then SIGKILL if
+  /// needed. Processes left by a finished command keep running. May be called repeatedly. One thread at a time.
   void end();
-  /// Commands that were started. Any thread.
+  /// Number of commands started. Any thread.
   std::uint64_t runs() const { return runs_; }
-  /// Those that could not be started, or that failed. Any thread.
+  /// Number of commands that could not be started or failed. Any thread.
   std::uint64_t failures() const { return failures_; }
 
  private:

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-/// What a session counts, by name, and who has the counts.
+/// Names of a session's counts, and functions to collect them.
 namespace catena::runtime {
 
 namespace counts {
@@ -40,21 +40,21 @@ inline constexpr std::string_view kProcessRestarts = "catena_nf_process_restarts
 inline constexpr std::string_view kProcessRefusals = "catena_nf_process_refusals_total";
 inline constexpr std::string_view kStatistic = "catena_nf_statistic";  ///< by name: the NF's own
 // by nf, where rings have bounds
-inline constexpr std::string_view kQueueDrops = "catena_nf_queue_dropped_packets_total";  ///< in front of it
-inline constexpr std::string_view kSlowDowns = "catena_flow_slow_downs_total";  ///< signals to who is in front
+inline constexpr std::string_view kQueueDrops = "catena_nf_queue_dropped_packets_total";  ///< at its ring
+inline constexpr std::string_view kSlowDowns = "catena_flow_slow_downs_total";  ///< signals sent to upstream NFs
 inline constexpr std::string_view kFastenUps = "catena_flow_fasten_ups_total";
 inline constexpr std::string_view kPauses = "catena_flow_pauses_total";           ///< of the NF itself
-inline constexpr std::string_view kWaiting = "catena_flow_waiting_packets_most";  ///< in front of it
+inline constexpr std::string_view kWaiting = "catena_flow_waiting_packets_most";  ///< peak in its ring
 inline constexpr std::string_view kRxPauses = "catena_rx_pauses_total";  ///< because packets waited in the chain
 inline constexpr std::string_view kRxPaused = "catena_rx_paused";        ///< now: 1, or 0
 // between chains of several hosts
 inline constexpr std::string_view kFlowSignals = "catena_flow_signals_total";  ///< by event
-inline constexpr std::string_view kFlowAskers = "catena_flow_askers";          ///< chains in front, now
-inline constexpr std::string_view kFlowSilent = "catena_flow_silent";    ///< chains behind that do not answer, now
-inline constexpr std::string_view kTxCongested = "catena_tx_congested";  ///< one behind is, now: 1, or 0
+inline constexpr std::string_view kFlowAskers = "catena_flow_askers";          ///< upstream chains, now
+inline constexpr std::string_view kFlowSilent = "catena_flow_silent";    ///< downstream chains without a reply, now
+inline constexpr std::string_view kTxCongested = "catena_tx_congested";  ///< a downstream chain is, now: 1, or 0
 inline constexpr std::string_view kHookRuns = "catena_flow_hook_runs_total";
 inline constexpr std::string_view kHookFailures = "catena_flow_hook_failures_total";
-// by from, where packets go several ways from rx or an NF; to: an NF, or tx
+// by from, at branches after rx or an NF; to: an NF, or tx
 inline constexpr std::string_view kSteered = "catena_steered_packets_total";
 inline constexpr std::string_view kMirrored = "catena_mirrored_packets_total";            ///< copies
 inline constexpr std::string_view kSteerDrops = "catena_steering_dropped_packets_total";  ///< by reason
@@ -62,15 +62,15 @@ inline constexpr std::string_view kSteerDrops = "catena_steering_dropped_packets
 inline constexpr std::string_view kSent = "catena_tx_packets_total";
 inline constexpr std::string_view kTxDrops = "catena_tx_dropped_packets_total";  ///< by reason
 inline constexpr std::string_view kFragments = "catena_tx_fragments_total";
-inline constexpr std::string_view kLatency = "catena_latency_ns";  ///< times from rx to tx, of packets that were sent
+inline constexpr std::string_view kLatency = "catena_latency_ns";  ///< time from rx to tx, of sent packets
 // all
-inline constexpr std::string_view kBusy = "catena_stage_busy_ns_total";  ///< by stage; of those of NFs by nf, too
+inline constexpr std::string_view kBusy = "catena_stage_busy_ns_total";  ///< by stage; for stages of NFs by nf, too
 inline constexpr std::string_view kSlotsInUse = "catena_slots_in_use";
 inline constexpr std::string_view kDeviceLosses = "catena_device_losses_total";
 inline constexpr std::string_view kDeviceReturns = "catena_device_returns_total";  ///< to use, after a loss
 }  // namespace counts
 
-// Each adds what it names, from whichever thread.
+// Each adds the counts of its argument, from any thread.
 void collect(RxStage const& rx, metrics::Snapshot& counts);
 void collect(nf::Instance& nf, metrics::Snapshot& counts);
 /// `nfs`: names of the NFs by their numbers.

@@ -16,41 +16,41 @@
 
 namespace catena::runtime {
 
-/// Brings a running chain back to its device, once that can be opened again after it was lost: makes another device
-/// side beside the packets, and hands it to the stages one after another, the last one first, because each gets units
-/// that those in front of it have put on the device. Meanwhile and until then the CPU implementations serve.
+/// Returns a running chain to its device after a loss, once the device can be opened again. Creates a new device side
+/// while packets run, and offers it to the stages one by one. The last stage comes first, since each stage gets units
+/// that upstream stages have put on the device. Until then the CPU implementations process the packets.
 class DeviceRecovery {
  public:
-  /// How often look() is to be called.
+  /// Interval of look() calls.
   static constexpr std::chrono::microseconds kPeriod{5000};
 
-  /// What is lost and returns as one.
+  /// A device side and its stages, lost and restored together.
   struct Part {
     DeviceSide* side;                  ///< at the start; outlives this
-    std::vector<DeviceStage*> stages;  ///< the last one first; polled while this looks after them
+    std::vector<DeviceStage*> stages;  ///< the last one first; all are polled while this monitors them
     std::function<Result<std::unique_ptr<DeviceSide>>()> make;  ///< opens the device again; called until it succeeds
-    /// What launches of each NF of the chain, by position, are to take of a device that was opened again. Null: all.
+    /// Bounds of launches on a reopened device, for each NF of the chain by position. Null: the whole device.
     std::function<Result<std::vector<kernel::LaunchBounds>>(device::Device&)> bounds = {};
   };
   explicit DeviceRecovery(std::vector<Part> parts);
   DeviceRecovery(DeviceRecovery const&) = delete;
   DeviceRecovery& operator=(DeviceRecovery const&) = delete;
 
-  /// Looks whether parts are lost, and brings back what can be, until `pause` ends. One thread at a time, who alone
-  /// makes offers to the stages. What is handed over lives as long as this.
+  /// Checks for lost parts and restores them if possible, until `pause` ends. One thread at a time, which is the only
+  /// one to make offers to the stages. New device sides live as long as this.
   void look(Pause& pause);
-  /// Counts what was lost since the last look, after the last one.
+  /// Counts losses since the last look(). Call after the last one.
   void count_last_losses();
 
-  /// How often a part was found without its device, and how often it was brought back to it. Any thread.
+  /// How often a part was found without its device, and how often its device was restored. Any thread.
   std::uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
   std::uint64_t returns() const { return returns_.load(std::memory_order_relaxed); }
 
  private:
   struct State {
     Part part;
-    std::vector<std::unique_ptr<DeviceSide>> sides;  ///< made since; those before the last are out of use
-    std::vector<DeviceSide*> held;                   ///< what each of the stages has, or a part's first one
+    std::vector<std::unique_ptr<DeviceSide>> sides;  ///< made since; only the last is in use
+    std::vector<DeviceSide*> held;                   ///< current side of each stage, or a part's first one
     bool is_lost = false;
     std::chrono::milliseconds delay{0};  ///< between the last try and the next
     std::chrono::steady_clock::time_point next_try{};

@@ -18,15 +18,14 @@
 
 namespace catena::runtime {
 
-/// The options with the costs of that device, where profiles are kept.
+/// The options, with the device's costs if profiles are kept.
 chain::SyncOptions sync_for(chain::RunOptions const& options, device::DeviceInfo const& info);
 
-/// A device as a chain uses it: the plan, the twin of the packet pool, and of each NF placed there its kernel and
-/// state.
+/// A device as used by a chain: the plan, the twin of the packet pool, and kernel and state of each NF placed on it.
 class DeviceSide {
  public:
-  /// Makes all of it on `device`, which others may use too. `nfs`: the chain's, in its order. `pool` is kept where the
-  /// device is lost. Errors: as chain::plan_input(), chain::add_nf(), plan::make_plan(), SharedBuffer and DeviceNf.
+  /// Creates all of it on `device`, which others may use too. `nfs`: the chain's, in its order. A lost device keeps
+  /// `pool`. Errors: as chain::plan_input(), chain::add_nf(), plan::make_plan(), SharedBuffer and DeviceNf.
   static Result<std::unique_ptr<DeviceSide>> create(std::shared_ptr<device::Device> device,
                                                     chain::ChainConfig const& config, chain::RunOptions const& options,
                                                     std::span<nf::Instance* const> nfs,
@@ -34,13 +33,13 @@ class DeviceSide {
 
   device::Device& device() const { return *device_; }
   plan::Plan const& plan() const { return *plan_; }
-  /// What the plan's costs are, for people.
+  /// Origin of the plan's costs, for people.
   std::string const& costs_from() const { return costs_from_; }
-  /// Of NF number `nf`; null: it works on the CPU.
+  /// Of NF number `nf`; null: the NF is on the CPU.
   kernel::DeviceNf* kernel_of(std::size_t nf) const { return kernels_[nf].get(); }
-  /// Fields whose newest values are in the shared buffer alone when packets come to NF number `nf`.
+  /// Fields whose newest values are only in the shared buffer when packets reach NF number `nf`.
   packet::FieldSet only_on_device(std::size_t nf) const { return only_on_device_[nf]; }
-  /// Whether the chain still uses it.
+  /// Whether the chain still uses the device.
   DeviceUse& use() { return use_; }
 
  private:

@@ -10,19 +10,18 @@
 
 namespace catena::runtime {
 
-/// Of a unit that was put together from units of several: nothing of it counts as being on a device.
+/// Of a unit merged from parts with different epochs: no data of it counts as being on a device.
 inline constexpr std::uint32_t kMixedEpochs = std::numeric_limits<std::uint32_t>::max();
 
-/// Whether a chain uses its device: one for all device stages of the chain, so that they leave the plan together. A
-/// stage that keeps the device while a later one does without would leave bytes there that nobody brings back. Any
-/// thread.
+/// Whether a chain uses its device. All device stages of the chain share one, so that they leave the plan together.
+/// Otherwise a stage with the device, upstream of a stage without it, would leave bytes there for ever. Any thread.
 class DeviceUse {
  public:
-  /// Of the units that hold something on this device (Unit::device_epoch): no other DeviceUse has the same.
+  /// Of the units with data on this device (Unit::device_epoch). Unique for each DeviceUse.
   std::uint32_t epoch() const { return epoch_; }
   /// False once a stage has stopped it: no stage starts another launch.
   bool allowed() const { return allowed_.load(std::memory_order_acquire); }
-  /// Takes the device out of use. True for the first call, whose reason stays. Precondition: `reason` is not OK.
+  /// Takes the device out of use. True for the first call, whose reason is kept. Precondition: `reason` is not OK.
   bool stop(Status const& reason) {
     const std::scoped_lock lock(mutex_);
     if (!reason_.ok()) {
@@ -37,7 +36,7 @@ class DeviceUse {
     const std::scoped_lock lock(mutex_);
     return reason_;
   }
-  /// The device did not answer within its limit: nobody waits for it again, not even for bytes that it alone has.
+  /// The device exceeded its limit: no thread waits for it again, not even for bytes that it alone has.
   void give_up() { answers_.store(false, std::memory_order_release); }
   bool answers() const { return answers_.load(std::memory_order_acquire); }
 

@@ -7,11 +7,10 @@
 
 namespace catena::runtime {
 
-/// Which packets belong together: a number that both directions of a TCP, UDP or ICMP echo flow have in common, and the
-/// ICMP errors about it (by what they quote). Fragments go by their two addresses alone, as only the first has ports;
-/// so do ICMP errors whose quote cannot be read, and datagrams of other protocols. 0 for what is not IPv4. `key`
-/// changes all of it: senders choose addresses and ports, and who does not know the key cannot choose the number.
-/// Pure.
+/// A number common to both directions of a TCP, UDP or ICMP echo flow, and to the ICMP errors about it (by their
+/// quotes). Fragments are hashed by their two addresses alone, as only the first has ports; so are ICMP errors with an
+/// unreadable quote, and datagrams of other protocols. 0 for packets that are not IPv4. `key` changes all numbers:
+/// senders choose addresses and ports, but cannot choose the number without the key. Pure.
 std::uint32_t flow_hash(packet::Packet const& packet, std::uint64_t key);
 
 /// One of `shards` (at least 1) parts, by the hash.

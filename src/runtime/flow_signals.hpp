@@ -20,86 +20,87 @@
 #include <utility>
 #include <vector>
 
-/// Back-pressure between hosts: a chain whose rx has to wait says so to the chains that send to it, as an NF does to
-/// those in front of it (Simmer, section 3.3, whose signals are UDP datagrams, too). Datagrams may be lost, come twice,
-/// late and in any order, and anybody may send some.
+/// Back-pressure between hosts: a chain whose rx has to wait signals the chains that send to it, as an NF signals its
+/// upstream NFs (Simmer, section 3.3, whose signals are UDP datagrams, too). Datagrams may be lost, duplicated, late,
+/// reordered, or forged.
 namespace catena::runtime {
 
-/// What a datagram says.
+/// Content of a datagram.
 struct FlowSignal {
   enum class Kind : std::uint8_t {
-    kAsk = 1,       ///< "tell me, from now on for kFlowForget"
+    kAsk = 1,       ///< "send me signals from now on, for kFlowForget"
     kSlowDown = 2,  ///< rx waits
-    kFastenUp = 3,  ///< it does not
+    kFastenUp = 3,  ///< rx does not wait
   };
   Kind kind = Kind::kAsk;
-  std::uint64_t asker = 0;     ///< a number that nobody can know beforehand, by who asks; who answers repeats it
-  std::uint64_t sequence = 0;  ///< greater than that of each before it of the same sender for the same asker
-  std::uint8_t hops = 0;       ///< of a slow-down: chains from the one that is congested by itself
+  std::uint64_t asker = 0;     ///< an unpredictable number, chosen by the requester and repeated in replies
+  std::uint64_t sequence = 0;  ///< greater than all earlier ones of the same sender for the same asker
+  std::uint8_t hops = 0;       ///< of a slow-down: distance in chains from the congested one
   friend bool operator==(FlowSignal const&, FlowSignal const&) = default;
 };
 
 inline constexpr std::size_t kFlowSignalBytes = 40;
 
 /// As a datagram: "CTFS", version, kind, hops, zero, asker and sequence in network order, and 16 bytes of HMAC-SHA-256
-/// of all that (RFC 2104, RFC 4868).
+/// of all of it (RFC 2104, RFC 4868).
 std::array<std::uint8_t, kFlowSignalBytes> seal(FlowSignal const& signal, std::span<const std::uint8_t> key);
-/// None: nobody who has the key has sent that.
+/// nullopt unless an owner of the key sent it.
 std::optional<FlowSignal> open_signal(std::span<const std::uint8_t> datagram, std::span<const std::uint8_t> key);
 
-/// How often who is asked says its state, whether or not it has changed.
+/// Interval of signals to a requester, whether or not the state has changed.
 inline constexpr std::chrono::milliseconds kFlowRepeat{10};
-/// The same, for as long as that after its state has changed.
+/// The same during the first kFlowRepeat after a change.
 inline constexpr std::chrono::milliseconds kFlowRepeatAtFirst{1};
-/// A slow-down that is not repeated for so long is over: who sent it may be gone, and its fasten-up lost.
+/// A slow-down expires without repetition in this time: its sender may be gone, and its fasten-up lost.
 inline constexpr std::chrono::milliseconds kFlowHold{50};
-/// How often who asks does so.
+/// Interval of requests.
 inline constexpr std::chrono::milliseconds kFlowAsk{100};
-/// Who has not asked for so long gets no more signals; who was not answered for so long asks as somebody new.
+/// A requester without requests for this time gets no more signals. A requester without replies for this time restarts
+/// under a new number.
 inline constexpr std::chrono::milliseconds kFlowForget{1000};
-/// A slow-down that came so far counts no more, as a distance in RIP (RFC 2453): where chains send to each other in a
-/// ring, each would wait for the next when none of them is congested any longer.
+/// A slow-down with this many hops is ignored, like a distance in RIP (RFC 2453). Otherwise chains in a ring would wait
+/// for each other after the congestion has ended.
 inline constexpr std::uint8_t kMaxFlowHops = 16;
-/// Chains that may ask one.
+/// Maximum number of requesters of a chain.
 inline constexpr std::size_t kMaxFlowAskers = 64;
 
-/// Both ends of the signals of a chain, with a thread of its own.
+/// Sends and receives the signals of a chain, in a thread of its own.
 class FlowSignals {
  public:
-  /// `pauses`: those of rx. Errors: as chain::read_signal_key(); what the system says where the address cannot be had.
+  /// `pauses`: of rx. Errors: as chain::read_signal_key(); the system's error if the address is not available.
   static Result<std::unique_ptr<FlowSignals>> create(chain::FlowSignalsConfig const& config,
                                                      std::shared_ptr<SourcePauses> pauses);
   ~FlowSignals() { end(); }
   FlowSignals(FlowSignals const&) = delete;
   FlowSignals& operator=(FlowSignals const&) = delete;
 
-  /// Tells and asks nobody from here on; the port is free. Often is no harm. One thread at a time.
+  /// Stops all signals and requests, and frees the port. May be called repeatedly. One thread at a time.
   void end();
-  /// Whether it does what `config` says, key included, as one that is made now would.
+  /// Whether it equals a new one with `config`, key included.
   bool serves(chain::FlowSignalsConfig const& config) const;
 
   // Any thread.
-  /// Whether a chain behind tx is congested, as far as is known.
+  /// Whether a downstream chain of tx is congested, as far as known.
   std::atomic<bool> const& is_tx_congested() const { return is_tx_congested_; }
-  /// Where it is asked; port 0 of the configuration was any.
+  /// The port for requests, also if the configuration has port 0.
   std::uint16_t port() const { return port_; }
 
-  /// Since it was made. Any thread.
+  /// Since creation. Any thread.
   struct Counts {
-    std::uint64_t sent = 0;      ///< slow-downs and fasten-ups, with those that were repeated
-    std::uint64_t received = 0;  ///< that said something new
-    std::uint64_t stale = 0;     ///< that came twice or late, or were for somebody else
-    std::uint64_t forged = 0;    ///< by somebody who has not the key
-    std::uint64_t timeouts = 0;  ///< slow-downs that were over because they were not repeated
-    std::uint64_t unsent = 0;    ///< that the system did not take
+    std::uint64_t sent = 0;      ///< slow-downs and fasten-ups, including repetitions
+    std::uint64_t received = 0;  ///< valid ones with new content
+    std::uint64_t stale = 0;     ///< duplicate or late ones, or for another requester
+    std::uint64_t forged = 0;    ///< not authenticated with the key
+    std::uint64_t timeouts = 0;  ///< slow-downs that expired without repetition
+    std::uint64_t unsent = 0;    ///< not accepted by the system
     std::uint64_t askers = 0;    ///< now
-    std::uint64_t silent = 0;    ///< chains behind tx that do not answer, now
+    std::uint64_t silent = 0;    ///< downstream chains without a reply, now
   };
   Counts counts() const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A chain in front of rx.
+  /// An upstream chain of rx.
   struct Asker {
     SocketAddress address;
     std::uint64_t number = 0;
@@ -107,7 +108,7 @@ class FlowSignals {
     std::uint64_t sequence = 0;
     Clock::time_point heard{};
   };
-  /// A chain behind tx.
+  /// A downstream chain of tx.
   struct Downstream {
     SocketAddress address;
     FileDescriptor socket;
@@ -117,7 +118,7 @@ class FlowSignals {
     Clock::time_point asked{};
     Clock::time_point heard{};
     bool is_congested = false;
-    std::uint8_t hops = 0;  ///< of that
+    std::uint8_t hops = 0;  ///< of the congestion
     bool is_silent = false;
   };
 
@@ -142,7 +143,7 @@ class FlowSignals {
   std::vector<Asker> askers_;
   std::vector<Downstream> downstream_;
   bool told_paused_ = false;
-  std::uint8_t hops_ = 0;  ///< of slow-downs from here
+  std::uint8_t hops_ = 0;  ///< of own slow-downs
   Clock::time_point told_{};
   Clock::time_point changed_{};
   std::atomic<bool> is_tx_congested_{false};

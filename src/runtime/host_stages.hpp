@@ -20,43 +20,44 @@
 #include <optional>
 #include <vector>
 
-/// The stages that a chain has on the CPU: its ends, and NFs that are placed there.
+/// The stages of a chain on the CPU: rx and tx, and NFs placed there.
 namespace catena::runtime {
 
-/// Takes packets from the source. When no slot or unit is free, or those behind pause it, it waits and counts. When the
-/// source fails, what came before goes on through the chain, and error() says why nothing follows.
+/// Receives packets from the source. If no slot or unit is free, or downstream stages pause it, it waits and counts. If
+/// the source fails, earlier packets continue through the chain, and error() gives the reason.
 class RxStage final : public HostStage {
  public:
-  /// `out`: where units go. `stop`: ends it, and what reads the same, as does an error of the source. `lines`: where it
-  /// notes what each packet was on arrival; null in a chain that writes no lines.
+  /// `out`: destination of units. `stop`: ends this stage and all other readers of the flag; an error of the source
+  /// sets it. `lines`: for the arrival of each packet; null if the chain writes no lines.
   RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop,
           LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return !sockets().empty(); }
   std::vector<int> sockets() const override { return source_->sockets(); }
-  /// Has packets dropped that `filter`, which outlives it, refuses. Before the first poll.
+  /// Drops packets refused by `filter`, which outlives this. Before the first poll.
   void filter(EdgeFilter& filter) { edge_ = &filter; }
-  /// Has units carry the number in `version`, which outlives it. Before the first poll.
+  /// Marks units with the number in `version`, which outlives this. Before the first poll.
   void number_by(std::atomic<std::uint32_t> const& version) { version_ = &version; }
-  /// Takes what comes in front of a chain that does not work yet, numbered from there: nobody behind it pauses it, and
-  /// no packet is refused before what waits then is on its way. Before the first poll.
+  /// Starts receiving before the chain runs, with packet numbers from `index`. Back-pressure is off until
+  /// begin_with_chain(). No packet is refused before the backlog of that time has left the queue. Before the first
+  /// poll.
   void begin_in_front(std::uint64_t index) {
     next_index_ = index;
     is_in_front_ = true;
     has_backlog_ = true;
   }
-  /// The chain works from here on.
+  /// The chain runs from here on.
   void begin_with_chain() { is_in_front_ = false; }
-  /// Number of the packet that would come next. Read after its end.
+  /// Number of the next packet. Read after its end.
   std::uint64_t next_index() const { return next_index_; }
-  /// Packets that it refused. Any thread.
+  /// Packets refused by the filter. Any thread.
   std::uint64_t refused() const { return refused_; }
   /// OK, or why the source ended. Read after the run.
   Status const& error() const { return error_; }
   io::Source const& source() const { return *source_; }
   /// Polls that found the pool exhausted. Any thread.
   std::uint64_t starved_polls() const { return starved_polls_; }
-  /// Bytes of the packets that were received. Any thread.
+  /// Bytes of the received packets. Any thread.
   std::uint64_t bytes() const { return bytes_; }
 
  private:
@@ -72,7 +73,7 @@ class RxStage final : public HostStage {
   Status error_;
   std::uint64_t next_index_ = 0;
   bool is_in_front_ = false;
-  bool has_backlog_ = false;  ///< of packets from when it was in front
+  bool has_backlog_ = false;  ///< of packets received before the chain ran
   bool has_finished_ = false;
   EdgeFilter* edge_ = nullptr;
   std::atomic<std::uint32_t> const* version_ = nullptr;
@@ -81,14 +82,14 @@ class RxStage final : public HostStage {
   Counter refused_;
 };
 
-/// How the headers of a unit come near before an NF on the CPU begins with it.
+/// Prefetching of a unit's headers before an NF on the CPU starts with it.
 enum class Fetch : std::uint8_t {
   kToRead,
-  kToWrite,  ///< the NF writes them, and another NF on the CPU has read them: they leave that one's core at once
+  kToWrite,  ///< the NF writes headers read by another NF on the CPU: they leave that core's cache at once
 };
 
-/// An NF on the CPU. `live_clock`: that of the source, for Nf::tick(). `lines`: where those of the NF go; null in a
-/// chain that writes none.
+/// An NF on the CPU. `live_clock`: of the source, for Nf::tick(). `lines`: for the NF's lines; null if the chain writes
+/// no lines.
 class CpuStage final : public HostStage {
  public:
   CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
@@ -96,7 +97,7 @@ class CpuStage final : public HostStage {
            Fetch fetch = Fetch::kToRead);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }  // ticks are rare
-  /// Instances whose NFs take the place of this one's.
+  /// Instances whose NFs replace this one's.
   Succession<std::unique_ptr<nf::Instance>>& successors() { return successors_; }
 
  private:
@@ -111,17 +112,17 @@ class CpuStage final : public HostStage {
   LineBook* lines_;
   Fetch fetch_;
   Succession<std::unique_ptr<nf::Instance>> successors_;
-  memory::Unit* held_ = nullptr;      ///< the first of another version, which is not for the NF that has those before
-  std::vector<memory::Unit*> done_;   ///< that go on together
-  std::vector<std::uint32_t> slots_;  ///< theirs
+  memory::Unit* held_ = nullptr;      ///< the first unit of another version, not for the current NF
+  std::vector<memory::Unit*> done_;   ///< pushed together
+  std::vector<std::uint32_t> slots_;  ///< their slots
 };
 
-/// Between NFs whose packets are divided in different ways: puts units together and divides them anew.
+/// Between NFs with different sharding: merges units and divides them again.
 class HandOverStage final : public HostStage {
  public:
-  /// `devices_change`: what NFs behind it have on a device crosses anew, whatever became of a device in front of it.
+  /// `devices_change`: downstream NFs copy their data to a device again, whatever happened to an upstream device.
   HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change = false);
-  /// ResourceExhausted where a device that never answered keeps so many units that it could not go on.
+  /// ResourceExhausted if a device that never answered keeps too many units to continue.
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
 
@@ -132,15 +133,15 @@ class HandOverStage final : public HostStage {
   bool devices_change_;
 };
 
-/// Sends what is alive, writes the lines of each unit, measures latency, and gives slots and units back.
+/// Sends packets that are alive, writes the lines of each unit, measures latency, and frees slots and units.
 class TxStage final : public HostStage {
  public:
-  /// `recorder` and `lines`: null in a chain that writes no lines.
+  /// `recorder` and `lines`: null if the chain writes no lines.
   TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder = nullptr, LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   io::Sink const& sink() const { return *sink_; }
-  /// The time from rx to tx of every packet that was sent. Any thread.
+  /// Time from rx to tx of every sent packet. Any thread.
   Histogram const& latency() const { return latency_; }
 
  private:

@@ -14,27 +14,26 @@
 #include <span>
 #include <vector>
 
-/// What a chain's session has to do with NFs in processes of their own.
+/// A session's code for NFs in separate processes.
 namespace catena::runtime {
 
-/// Lets NFs of `chain` have processes, where it has such NFs. NotFound where the program for them is missing.
+/// Prepares `options` for processes if `chain` has NFs for them. NotFound if the program for them is missing.
 Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options);
 
-/// Whether an NF in a process of its own is placed on a device, or may be: it reaches that through a device server
-/// alone.
+/// Whether an NF in a separate process is placed on a device, or may be. It can only reach one through a device server.
 bool needs_servers(chain::ChainConfig const& chain);
 
 struct Isolated {
   std::unique_ptr<nf::Instance> instance;
-  std::vector<nf::NamedFile> files;  ///< that its configuration says are written
-  std::vector<nf::NamedKey> keys;    ///< that it encrypts with
+  std::vector<nf::NamedFile> files;  ///< written according to its configuration
+  std::vector<nf::NamedKey> keys;    ///< its encryption keys
 };
 
-/// Starts the process of an NF, or of the NFs of a group (see chain::group_of()), which may write what their
-/// configurations name. `registry`: where types come from that are not built in. `collector` is this thread's innermost
-/// and gets the files that are written. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable
-/// where NFs can have no process here; InvalidArgument where `options` or the configuration ask for what such an NF
-/// cannot do.
+/// Starts the process of an NF, or of the NFs of a group (see chain::group_of()). They may write the outputs named by
+/// their configurations. `registry`: origin of types that are not built in. `collector` is this thread's innermost and
+/// gets the written files. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable if processes of
+/// NFs are impossible here; InvalidArgument if `options` or the configuration need something unsupported for such an
+/// NF.
 Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
                                             nf::Registry const& registry, nf::NamedFiles const& collector);
 
@@ -43,10 +42,10 @@ inline nf_process::IsolatedNf* as_isolated(nf::Instance& instance) {
   return dynamic_cast<nf_process::IsolatedNf*>(&instance.nf());
 }
 
-/// Whether what is said of the one can be said of the other: names of drop reasons are taken from the first.
+/// Whether both descriptors are interchangeable: names of drop reasons are taken from the first.
 bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other);
 
-/// What the process makes its NFs from, but for the memory.
+/// The process's input for creating its NFs, except the memory.
 nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain);
 
 }  // namespace catena::runtime

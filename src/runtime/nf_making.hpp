@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-/// What a session does with each NF that it makes, at its start and later.
+/// Common steps for each NF of a session, created at its start or later.
 namespace catena::runtime {
 
 inline bool wants_records(chain::RunOptions const& options) {
@@ -26,13 +26,14 @@ inline void keep_alerts(nf::Instance& instance) {
   }
 }
 
-/// What an NF says against going on beside a session that runs. Most likely it needs what that one still has:
-/// FailedPrecondition. What it says of its configuration or its keys, InvalidArgument, is so whatever runs.
+/// An NF's refusal to start beside a running session. Most likely it needs a resource of that session:
+/// FailedPrecondition. InvalidArgument, about its configuration or its keys, does not depend on a running session and
+/// stays.
 inline Status as_not_beside(Status const& of_nf) {
   return of_nf.ok() || absl::IsInvalidArgument(of_nf) ? of_nf : absl::FailedPreconditionError(of_nf.message());
 }
 
-/// What an NF was made of: its configuration with what was in the files that it reads, and which plug-in.
+/// Inputs of an NF: its configuration with the content of the files read by it, and the plug-in.
 struct Content {
   chain::NfKey key;
   std::uint64_t plugin_bytes = 0;
@@ -40,7 +41,7 @@ struct Content {
   bool operator==(Content const&) const = default;
 };
 
-/// `files`: that it named when it was made. None: one cannot be read, or they are too long.
+/// `files`: named by the NF at its creation. nullopt if one cannot be read, or they are too long.
 inline std::optional<Content> content_of(chain::NfConfig const& config, std::span<const nf::NamedFile> files) {
   Result<chain::NfKey> key = chain::key_of_unmade(config, files);
   if (!key.ok()) {

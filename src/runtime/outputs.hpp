@@ -15,24 +15,24 @@
 
 namespace catena::runtime {
 
-/// The files that a session writes. They are opened together and last, after everything else that can fail: a run that
-/// cannot start has emptied no file.
+/// The output files of a session. They are opened together, after everything else that can fail. So a run that cannot
+/// start has truncated no file.
 class Outputs {
  public:
-  /// `sink`: of open_ends(); null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: what the
-  /// system says where a file cannot be created; FailedPrecondition for a capture to a terminal; Cancelled where
-  /// `give_up` ended the wait for the reader of a FIFO.
+  /// `sink`: of open_ends(); null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: the system's
+  /// if a file cannot be created; FailedPrecondition for a capture to a terminal; Cancelled if `give_up` ended the wait
+  /// for the reader of a FIFO.
   static Result<Outputs> open(chain::ChainConfig const& config, chain::RunOptions const& options,
                               std::shared_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
                               std::stop_token const& give_up);
 
   std::shared_ptr<io::Sink> const& sink() const { return sink_; }
-  /// Null where no lines are wanted.
+  /// Null if no lines are wanted.
   Recorder* recorder() const { return recorder_.get(); }
-  /// Null where none is wanted.
+  /// Null if no trace is wanted.
   std::string const* trace_path() const { return trace_ ? &trace_->path() : nullptr; }
-  /// Writes out what is buffered, after a run that an error ended, too; and the trace of `stages` where one is wanted.
-  /// DataLoss if that fails, or the trace lacks something.
+  /// Flushes all buffers, also after an error ended the run, and writes the trace of `stages` if wanted. DataLoss on
+  /// failure, or if the trace is incomplete.
   Status finish(std::span<const StageTrace> stages);
 
  private:

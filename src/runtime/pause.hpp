@@ -7,7 +7,7 @@
 
 namespace catena::runtime {
 
-/// In which a thread waits for something, and does so no more once it is to end. Any thread.
+/// Interruptible sleep: a thread waits here until another one calls end(). Any thread.
 class Pause {
  public:
   /// False once end() was called.

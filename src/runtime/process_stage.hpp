@@ -21,13 +21,13 @@
 
 namespace catena::runtime {
 
-/// The part of a GPU that an NF in another process has. Any thread.
+/// GPU partition of an NF in another process. Any thread.
 class ProcessPart {
  public:
-  /// The NF is to keep to this part, in this life of its process and the next ones.
+  /// Assigns the partition, in this incarnation of the process and the next ones.
   void give(nf_process::GpuPart part) { given_.store(part); }
   nf_process::GpuPart given() const { return given_.load(std::memory_order_relaxed); }
-  /// Which one it says that it has.
+  /// Records the partition reported by the NF.
   void take(nf_process::GpuPart part) { taken_.store(part, std::memory_order_relaxed); }
   nf_process::GpuPart taken() const { return taken_.load(); }
 
@@ -36,27 +36,26 @@ class ProcessPart {
   std::atomic<nf_process::GpuPart> taken_{};
 };
 
-/// NFs in another process: one, or neighbours in the chain. Units go there as messages and come back in order when all
-/// of them had them; what comes back is checked before it counts. A process that ends, lies or does not answer loses
-/// the units that it has: their packets are dropped as `process_failed`, by the first of its NFs.
+/// NFs in another process: one, or neighbours in the chain. Units go there as messages and return in order after all of
+/// the NFs. Replies are checked before they count. A process that ends, violates the protocol or hangs loses its units:
+/// their packets are dropped as `process_failed`, by the first of its NFs.
 class ProcessStage final : public HostStage {
  public:
-  /// `instances`: those of the process, in order, the first at `position` of the chain. `limit`: how long an NF may
-  /// take for a unit before it counts as one that hangs. `lines`: where what NFs say about packets goes; null: nobody
-  /// asked them.
+  /// `instances`: of the process, in order, the first at `position` of the chain. `limit`: maximum time of an NF for a
+  /// unit before it counts as hung. `lines`: for the NFs' lines about packets; null: not wanted.
   ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
                memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
                LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->bell()}; }
-  /// A process that takes the place of this stage's, with as many NFs that are as these.
+  /// A process that replaces this stage's, with as many equivalent NFs.
   struct Next {
-    std::vector<std::unique_ptr<nf::Instance>> instances;  ///< they have the process
+    std::vector<std::unique_ptr<nf::Instance>> instances;  ///< they own the process
     nf_process::NfProcess* process = nullptr;
   };
   Succession<Next>& successors() { return successors_; }
-  /// From here on no unit goes there while `packets` or more have not come back. Before the first poll.
+  /// Sends no unit while `packets` or more have not returned. Before the first poll.
   void bound(std::uint64_t packets) { most_there_ = packets; }
   /// Of NF number `nf` of the process.
   ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
@@ -65,20 +64,20 @@ class ProcessStage final : public HostStage {
   using Clock = std::chrono::steady_clock;
   struct Sent {
     memory::Unit* unit;
-    std::uint32_t first_slot;  ///< of its frames in the memory that the process has
+    std::uint32_t first_slot;  ///< of its frames in the memory of the process
     Clock::time_point at;
   };
-  /// What the process said about the packets of a unit.
+  /// The process's lines about the packets of a unit.
   struct Said {
     std::vector<nf_process::RecordOf> records;
     std::vector<nf_process::AlertOf> alerts;
-    std::size_t bytes = 0;  ///< about as much memory as that takes
+    std::size_t bytes = 0;  ///< approximate size in memory
   };
   struct OfNf {
     nf::Instance* instance;
     std::unique_ptr<ProcessPart> part;
-    nf_process::GpuPart given_part;   ///< in this life
-    std::vector<std::uint64_t> seen;  ///< of its counts, in this life
+    nf_process::GpuPart given_part;   ///< in this incarnation
+    std::vector<std::uint64_t> seen;  ///< of its counts, in this incarnation
   };
   void begin(std::shared_ptr<nf_process::Link> link);
   void exchange_parts();
@@ -116,15 +115,15 @@ class ProcessStage final : public HostStage {
   std::optional<nf_process::LaneWriter> to_nf_;
   std::optional<nf_process::LaneReader> of_host_;
   Succession<Next> successors_;
-  memory::Unit* held_ = nullptr;  ///< the first of another version, while those before are in the process
+  memory::Unit* held_ = nullptr;  ///< the first unit of another version, while earlier units are in the process
   std::deque<Sent> sent_;         ///< the oldest first
   std::uint64_t most_there_ = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t there_ = 0;  ///< packets of what was sent
+  std::uint64_t there_ = 0;  ///< packets in the process
   std::optional<nf_process::LineReader> lines_of_host_;
-  std::deque<Said> said_;  ///< about units that have not come back, the last one is not complete
+  std::deque<Said> said_;  ///< for units that have not returned; the last one is incomplete
   std::size_t said_bytes_ = 0;
-  std::vector<nf_process::PacketEntry> entries_;  ///< of the message at hand, which nobody else can change
-  /// Blocks of slots, each for a unit, that none is in; by their first slots. What came back last is used first: it is
+  std::vector<nf_process::PacketEntry> entries_;  ///< private copy of the current message
+  /// Free blocks of slots, each for a unit, by their first slots. The last one returned is used first, since it is
   /// still in the caches.
   std::vector<std::uint32_t> free_blocks_;
   Clock::time_point closed_at_;

@@ -14,8 +14,7 @@
 
 namespace catena::runtime {
 
-/// Moves the record lines and alerts of `instance` that are about the packets of a unit, which are in order, to
-/// `lines`.
+/// Moves the record lines and alerts of `instance` about a unit's packets, which are in order, to `lines`.
 void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitLines& lines);
 
 struct RecorderOptions {
@@ -24,25 +23,25 @@ struct RecorderOptions {
   std::vector<nf::Instance const*> nfs;  ///< the chain's, by position
 };
 
-/// Writes what NFs say about packets, in packet order, within a packet in chain order: `--record FILE.jsonl`, a line
+/// Writes the NFs' lines about packets, in packet order, within a packet in chain order: `--record FILE.jsonl`, a line
 /// per packet and decision, and `--eve FILE`, a line per alert. Thread rule: one thread at a time.
 class Recorder {
  public:
-  /// `record` and `eve`: opened and started, where there are such.
+  /// `record` and `eve`: opened and started, if wanted.
   Recorder(RecorderOptions options, std::optional<io::OutputFile> record, std::optional<io::OutputFile> eve)
       : options_(std::move(options)), record_(std::move(record)), eve_(std::move(eve)) {}
-  /// Lines that come now are of these, the NFs of the chain that goes on with the files.
+  /// Further lines are of these NFs, of the chain that continues the files.
   void name_by(std::vector<nf::Instance const*> nfs) { options_.nfs = std::move(nfs); }
-  /// Writes a unit's lines, which are in the files then, and empties `lines`. DataLoss if a file cannot be written.
+  /// Writes a unit's lines through to the files, and empties `lines`. DataLoss if a file cannot be written.
   Status write(UnitLines& lines);
-  /// Closes the files; often is no harm. DataLoss as write().
+  /// Closes the files; may be called repeatedly. DataLoss as write().
   Status finish();
 
  private:
   RecorderOptions options_;
   std::optional<io::OutputFile> record_;
   std::optional<io::OutputFile> eve_;
-  std::string text_;  ///< a unit's lines, on their way to a file
+  std::string text_;  ///< a unit's lines, before the write
 };
 
 }  // namespace catena::runtime

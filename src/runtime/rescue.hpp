@@ -13,13 +13,13 @@
 
 namespace catena::runtime {
 
-/// Brings to the host what the device alone has of units that go on without it, one unit at a time. Belongs to one
-/// thread at a time.
+/// Brings data held only by the device to the host, for units that continue without it, one unit at a time. Belongs to
+/// one thread at a time.
 class Rescue {
  public:
   enum class Outcome : std::uint8_t { kSaved, kLost, kWaiting };
-  /// `stage`: its name, for messages. `only_on_device`: the fields whose newest values the device alone has; none:
-  /// every unit is saved as it is. `limit`: a device that takes longer does not answer. All else outlives this.
+  /// `stage`: its name, for messages. `only_on_device`: fields whose newest values only the device has; 0: every unit
+  /// is saved as it is. `limit`: a device that takes longer counts as not answering. All else outlives this.
   Rescue(std::string stage, kernel::DeviceNf& device_nf, memory::PacketPool& pool, DeviceUse& use,
          packet::FieldSet only_on_device, std::chrono::nanoseconds limit)
       : stage_(std::move(stage)),
@@ -29,10 +29,10 @@ class Rescue {
         only_on_device_(only_on_device),
         limit_(limit) {}
 
-  /// To be asked about the same unit until it is not kWaiting. kLost: the device does not give the bytes back; the
-  /// first time the log says why. Never waits.
+  /// Call for the same unit until it is not kWaiting. kLost: the device does not return the bytes; the first time, the
+  /// log has the reason. Never waits.
   Outcome poll(memory::Unit const& unit);
-  /// Whether the device did not answer: `use` was given up.
+  /// Whether the device did not answer, and `use` was given up.
   bool gave_up() const { return gave_up_; }
   /// The device took longer than `limit`.
   Status too_late() const;
@@ -47,7 +47,7 @@ class Rescue {
   DeviceUse* use_;
   packet::FieldSet only_on_device_;
   std::chrono::nanoseconds limit_;
-  std::unique_ptr<copy::ReadBack> read_back_;  ///< made when it is needed
+  std::unique_ptr<copy::ReadBack> read_back_;  ///< made on demand
   bool is_reading_ = false;
   std::chrono::steady_clock::time_point since_;
   bool warned_ = false;

@@ -46,94 +46,93 @@ namespace catena::runtime {
 
 class Session;
 
-/// A session that runs and whose ends another one is to take over.
+/// A running session whose ports another one is to take over.
 struct Predecessor {
   Session* session = nullptr;
-  std::shared_ptr<void> hold = nullptr;  ///< of the session, which may end when this is given back; null: it stays
+  std::shared_ptr<void> hold = nullptr;  ///< keeps the session, which may end after the release; null: it stays
 };
 
-/// What a chain would be that is placed for the packets that come now.
+/// The chain as placed for the current traffic.
 struct Replacement {
   chain::ChainConfig config;
   chain::RunOptions options;
   std::string why;  ///< for people
 };
 
-/// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
-/// Call order: create() -> start() if need be -> run() once. stop(), progress(), report() and counts() may be called
+/// A chain ready to run: files read, NFs created, device opened, kernels compiled.
+/// Call order: create() -> start() if needed -> run() once. stop(), progress(), report() and counts() may be called
 /// from any thread while it runs.
 class Session {
  public:
-  /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
-  /// unknown NF type (with its position); as check_files(), and what the system says where an output cannot be created.
-  /// A session that cannot be made has changed no file: outputs are opened after everything else. Waits for processes
-  /// of NFs, and for the readers of outputs that are FIFOs; Cancelled where `give_up` ends that.
+  /// Errors: as load_chain() and the NFs' create(); Unavailable if the requested device is missing; NotFound for an
+  /// unknown NF type (with its position); as check_files(), and the system's error if an output cannot be created. A
+  /// failed call has changed no file: outputs are opened last. Waits for processes of NFs, and for the readers of FIFO
+  /// outputs; Cancelled if `give_up` ends that.
   ///
-  /// Where there is one `before`, which has the same `options`, this one is to take over its ends, its packet memory
-  /// and what packets have left in NFs that are in both: that goes on until start(), which ends it. No packet is lost
-  /// then, and none overtakes another: those that rx takes from there on wait until those before have left.
-  /// FailedPrecondition, besides: `before` cannot be followed by this one; the text says why. What an NF refuses of its
-  /// configuration or its keys is InvalidArgument there, too.
+  /// With `before`, which has the same `options`, the new session is to take over its ports, its packet memory and the
+  /// state of NFs in both sessions. `before` runs until start(), which ends it. No packet is lost or overtaken: packets
+  /// received from then on wait until earlier ones have left. Further error: FailedPrecondition if the session cannot
+  /// replace `before`, with the reason. An NF's refusal of its configuration or its keys is InvalidArgument in this
+  /// case, too.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
                                                  nf::Registry const& registry, std::stop_token const& give_up = {},
                                                  std::optional<Predecessor> before = std::nullopt);
   ~Session();
 
-  /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
+  /// Information for the user before packets run: device, placements, NFs' start reports. Warnings first.
   std::vector<std::string> start_report() const;
-  /// What moves between host and device, of several the first; nothing where there is no device.
+  /// The plan of transfers between host and device, of several devices the first; nullopt without a device.
   std::optional<plan::Plan> plan() const;
-  /// What arrives at shared ports from here on is this chain's, or at all ends what the one before does not take any
-  /// more. run() begins with it where nobody did before. FailedPrecondition where that one has ended by itself: nothing
-  /// came of it then.
+  /// From here on this chain gets the packets at shared ports; at other ports, the packets no longer taken by the
+  /// previous session. run() calls it if needed. FailedPrecondition, without effect, if the previous session has ended
+  /// by itself.
   Status start();
-  /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). Whatever
-  /// became of the run, outputs have what came to them when it returns; DataLoss where that fails.
+  /// Runs until the source is finished or stop(). After an error of a stage, report() has the report so far. On return
+  /// the outputs are flushed, whatever became of the run; DataLoss if that fails.
   Status run();
-  /// Has the NFs whose configuration is another one in `next`, or whose files have other contents, take the place of
-  /// those that there are: packets that rx takes from now on are decided by the new ones, those before by the old ones,
-  /// and none is lost or waits for the end of another. The new ones take over what packets have left in the old ones
-  /// (see Nf::adopt()). Says which NFs those are, with what they say of themselves, a line each. Beside run(), one
-  /// thread at a time; takes as long as create() does for these NFs. Errors, after which nothing has changed:
-  ///   FailedPrecondition  more has changed than that, or something that a running chain cannot have changed; the text
-  ///                       says what. Another session has to be made
-  ///   Aborted             an NF cannot go on with what packets have left in the one that there is. No session can take
-  ///                       over then; one that is made after the end of this one can begin without it
-  ///   Unavailable         the device is lost; or no packets came since as many changes as there may be at a time, of
-  ///                       NFs that keep what packets leave in them since the last one
+  /// Replaces NFs whose configuration differs in `next`, or whose files have other content. Packets received from now
+  /// on are decided by the new NFs, earlier ones by the old NFs. No packet is lost or waits for the end of another. The
+  /// new NFs take over the state of the old ones (see Nf::adopt()). Returns a line for each new NF, with its start
+  /// report. Beside run(), one thread at a time; takes as long as create() for these NFs. After an error nothing has
+  /// changed:
+  ///   FailedPrecondition  more has changed, or something fixed in a running chain; the text names it. Another session
+  ///                       has to be made
+  ///   Aborted             an NF cannot continue with the old NF's state. No session can take over then; one created
+  ///                       after the end of this session can start without the state
+  ///   Unavailable         the device is lost; or the maximum number of changes waits for packets. For NFs with state
+  ///                       the maximum is one
   ///   others              as create()
-  /// `new_keys`: as that of RunOptions, of keys that come with this change. `give_up`: as that of create().
+  /// `new_keys`: as in RunOptions, for keys of this change. `give_up`: as in create().
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false,
                                           std::stop_token const& give_up = {});
-  /// At its end those NFs that are nf::Portable are left as they are: another process goes on for them. Any thread,
+  /// At its end, NFs that are nf::Portable are left unfinished for another process that replaces this one. Any thread,
   /// while it runs.
   void leave_nfs_to_another();
-  /// Whether another one goes on for it, or is about to.
+  /// Whether another session replaces it, or is about to.
   bool is_followed() const { return end_ == End::kPassedOn; }
-  /// OK, or why no session can take over from this one with `next`, as far as that can be known before one is made:
+  /// OK, or why no session with `next` can take over from this one, as far as known before creating it:
   /// FailedPrecondition.
   Status can_be_followed_by(chain::ChainConfig next);
-  /// What change() would do, and its errors, as far as that can be known without doing it: nothing is opened, and no
-  /// state is taken over.
+  /// Result and errors of change(), as far as known without doing it: nothing is opened, and no state is taken over.
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry,
                                                   std::stop_token const& give_up = {});
-  /// Whether NFs that are `on: auto` would be better placed otherwise: packets are of another size than they were
-  /// placed for, and by the model the chain would be faster by more than a tenth. None: no. A session of what comes
-  /// back can take over from this one. To be asked every TrafficWatch::kPeriod beside run(), by one thread at a time.
-  /// Makes NFs where the size is another one, which may take as long as create() does. Errors: as chain::place().
+  /// Whether NFs `on: auto` should be placed differently: the packet size has changed since their placement, and the
+  /// model predicts a gain of more than a tenth. nullopt: no. A session of the result can take over from this one. Call
+  /// every TrafficWatch::kPeriod beside run(), by one thread at a time. Creates NFs if the size has changed, which may
+  /// take as long as create(). Errors: as chain::place().
   Result<std::optional<Replacement>> look_at_traffic(nf::Registry const& registry);
-  /// rx takes no more packets; what is inside is finished. Async-signal safe.
+  /// rx takes no more packets; packets inside are finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
-  /// What there is to count, now.
+  /// All counts, now.
   metrics::Snapshot counts() const { return metrics_.read(); }
   RunProgress progress() const;
-  /// The counts now, with what they are about. What NFs say at their end is in it after run().
+  /// The counts now, with their context. After run() it has the NFs' final reports.
   Report report() const;
-  /// NF number `nf` of the chain, as its first shard has it. What the run owns, others only read.
+  /// NF number `nf` of the chain, in its first shard. Read only: the run owns it.
   nf::Instance& instance(std::size_t nf) const { return *first_of(nf).instance; }
-  /// After run(): what each stage did when, where that was traced.
+  /// After run(): time spans of each stage, if traced.
   std::vector<StageTrace> traces() const;
-  /// After run(): work on a device never ended, so the process must leave without tearing the device down.
+  /// After run(): work on a device never ended, so the process must exit without tearing the device down.
   bool abandoned_device() const;
 
  private:
@@ -141,38 +140,38 @@ class Session {
     chain::NfConfig config;
     std::unique_ptr<nf::Instance> instance;
     DeviceStage* device_stage = nullptr;             ///< null: on the CPU
-    Stage* stage = nullptr;                          ///< null: that of an NF before, which has the same process
-    std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
-    std::vector<nf::NamedFile> files = {};           ///< that it named when it was made
-    std::vector<nf::NamedKey> keys = {};             ///< the same
-    /// Its configuration with what was in the files then; none: they could not be read again.
+    Stage* stage = nullptr;                          ///< null: that of an earlier NF in the same process
+    std::optional<chain::NfKey> key = std::nullopt;  ///< set if the NF's cost is needed
+    std::vector<nf::NamedFile> files = {};           ///< named by it at its creation
+    std::vector<nf::NamedKey> keys = {};             ///< likewise
+    /// Its configuration and the content of its files at that time; nullopt if they could not be read again.
     std::optional<Content> content = std::nullopt;
   };
-  /// NFs that are to take the place of others: those of one position, or of a group that has one process.
+  /// Replacements of NFs: for one position, or for a group in one process.
   struct Successors;
-  /// A part of the chain that has the packets of some flows: NFs, stages and queues of its own.
+  /// A part of the chain for the packets of some flows, with its own NFs, stages and queues.
   struct Shard {
     Shard() = default;
     Shard(Shard&&) = default;
     Shard(Shard const&) = delete;
     std::vector<Entry> nfs;
-    std::deque<memory::UnitQueue> queues;  ///< as the section's wiring numbers them
+    std::deque<memory::UnitQueue> queues;  ///< numbered as in the section's wiring
   };
-  /// NFs whose packets are divided in the same way.
+  /// NFs with the same division of packets.
   struct Section {
     chain::Section part;
     Wiring wiring;
     std::vector<Shard> shards = {};               ///< at least one
-    std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source whose packets are put together again
+    std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source, if packets are merged again
   };
   static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
   Session() = default;
-  /// An NF that goes on for one of the session before.
+  /// An NF that replaces one of the previous session.
   struct Heir {
     nf::Instance* instance;
     nf::Instance* before;
   };
-  /// A process that goes on for one of the session before.
+  /// A process that replaces one of the previous session.
   struct ProcessHeir {
     nf_process::NfProcess* process;
     nf_process::NfProcess* before;
@@ -289,66 +288,66 @@ class Session {
   std::uint32_t workers_ = 1;
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
-  std::optional<chain::Placement> placement_;  ///< where an NF is `on: auto`
+  std::optional<chain::Placement> placement_;  ///< if an NF is `on: auto`
   chain::Place place_;                         ///< of placement_
-  chain::SyncOptions placed_with_;             ///< the same
-  std::optional<TrafficWatch> traffic_watch_;  ///< the same
+  chain::SyncOptions placed_with_;             ///< likewise
+  std::optional<TrafficWatch> traffic_watch_;  ///< likewise
   bool is_traced_ = false;
-  bool has_chosen_units_ = false;  ///< how large units are, nobody said
-  bool has_own_ends_ = false;      ///< each shard has a source, a sink and a pool of its own
+  bool has_chosen_units_ = false;  ///< the session chose the unit size
+  bool has_own_ends_ = false;      ///< each shard has its own source, sink and pool
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_started_{false};
-  /// What becomes of it once its stages have ended.
+  /// How the session ends, once its stages have ended.
   enum class End : std::uint8_t { kOpen, kByItself, kPassedOn };
   std::atomic<End> end_{End::kOpen};
-  std::vector<nf::Instance const*> adopted_;  ///< by the next one, where it is passed on
-  Status outcome_;                            ///< of run(); there when has_ended_ is
-  bool is_empty_ = false;                     ///< all packets have left; the same
-  bool abandoned_before_ = false;             ///< by the one before
+  std::vector<nf::Instance const*> adopted_;  ///< by the next session, if passed on
+  Status outcome_;                            ///< of run(); valid if has_ended_
+  bool is_empty_ = false;                     ///< all packets have left; likewise
+  bool abandoned_before_ = false;             ///< by the previous session
   std::string no_device_reason_;
   std::vector<std::shared_ptr<memory::PacketPool>>
       pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
-  std::vector<std::shared_ptr<device::Device>> opened_;  ///< may be none
-  std::vector<chain::SteerTable> tables_;                ///< of a graph: that of rx, and those of its NFs
+  std::vector<std::shared_ptr<device::Device>> opened_;  ///< may be empty
+  std::vector<chain::SteerTable> tables_;                ///< of a graph: of rx, and of its NFs
   std::vector<Section> sections_;                        ///< at least one
   std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
-  std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< of shard i number i modulo their number; may be none
-  std::shared_ptr<device::Device> shared_device_;        ///< while the parts of it are settled
-  std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF takes all of the device
+  std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< shard i uses number i modulo their number; may be empty
+  std::shared_ptr<device::Device> shared_device_;        ///< until its partitions are settled
+  std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF has the whole device
   chain::SharingOptions sharing_options_;                ///< of sharing_
   std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
-  std::optional<Predecessor> before_;                    ///< until this one has taken over from it
-  std::vector<Heir> heirs_;                              ///< while there is one before
-  std::vector<ProcessHeir> process_heirs_;               ///< the same of processes
-  std::vector<std::string> begins_anew_;                 ///< NFs that lack what those of the one before know
+  std::optional<Predecessor> before_;                    ///< until this session has taken over from it
+  std::vector<Heir> heirs_;                              ///< while before_ is set
+  std::vector<ProcessHeir> process_heirs_;               ///< likewise for processes
+  std::vector<std::string> begins_anew_;                 ///< NFs that start without the previous state
   std::vector<std::unique_ptr<io::SourceTenure>> sources_;  ///< one, or one for each shard
   std::shared_ptr<Outputs> outputs_;
-  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;  ///< until sinks_ have them
+  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;  ///< until sinks_ has them
   std::vector<std::unique_ptr<io::SinkTenure>> sinks_;   ///< as many as sources
   std::vector<std::unique_ptr<UnitReserve>> reserves_;   ///< of each pool
-  std::vector<chain::FlowLimits> limits_;                ///< of each NF's ring; none where rings have no bounds
+  std::vector<chain::FlowLimits> limits_;                ///< of each NF's ring; empty if rings have no bounds
   std::vector<std::vector<std::unique_ptr<CongestionMonitor>>> monitors_;  ///< of each NF, in each shard
   std::deque<FlowGate> gates_;
   std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF
   std::vector<std::unique_ptr<EdgeFilter>> edges_;
-  std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; the next one goes on with it
-  std::shared_ptr<FlowSignals> signals_;                                     ///< null: no other host is told; the same
+  std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; shared with the next session
+  std::shared_ptr<FlowSignals> signals_;                                     ///< null: no host is signalled; likewise
   std::optional<TxPause> tx_pause_;                                          ///< of signals_
-  std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; the same
+  std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; likewise
   std::optional<LineBook> lines_;
-  std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
+  std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
   std::vector<std::string> trace_names_;
-  std::unique_ptr<DeviceRecovery> recovery_;  ///< null where a device that is lost stays so
+  std::unique_ptr<DeviceRecovery> recovery_;  ///< null if a lost device stays lost
   std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
   std::vector<HandOverStage*> hand_overs_;
   std::vector<std::pair<std::size_t, SteerStage*>> steerings_;  ///< with their shards
   metrics::Registry metrics_;
-  std::mutex change_mutex_;                ///< whoever makes offers to the stages, or has them take successors
-  std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units that rx takes
-  /// Instances that were replaced, but whose descriptors others still have.
+  std::mutex change_mutex_;                ///< for offers to the stages, and for taking successors
+  std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units received by rx
+  /// Replaced instances whose descriptors are still in use.
   std::vector<std::unique_ptr<nf::Instance>> kept_;
   std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
   std::atomic<std::int64_t> ended_ns_{0};

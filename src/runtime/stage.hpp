@@ -14,8 +14,8 @@
 
 namespace catena::runtime {
 
-/// A stage on the CPU takes and hands on units until they have so many packets, where they are there: what it costs to
-/// get them from one core to the next is then the same whatever the size of a unit.
+/// A CPU stage takes and passes on units, if available, up to this many packets at once. So the cost of moving them
+/// from one core to the next does not depend on the size of a unit.
 inline constexpr std::uint32_t kPacketsAtOnce = 256;
 
 enum class Progress { kIdle, kWorked, kFinished };
@@ -27,32 +27,31 @@ class Stage {
   explicit Stage(std::string name) : name_(std::move(name)) {}
   virtual ~Stage() = default;
   virtual Result<Progress> poll() = 0;
-  /// Whether an idle stage stays so until a stage before it worked or one of sockets() is readable. Not so where time
-  /// or a device brings work.
+  /// Whether an idle stage stays idle until a stage before it worked or one of sockets() is readable. False if time or
+  /// a device brings work.
   virtual bool is_passive() const { return false; }
   virtual std::vector<int> sockets() const { return {}; }
   /// Has the stage ask `gate`, which outlives it, whether it may take packets. Before the first poll.
   void control(FlowGate& gate) { gate_ = &gate; }
-  /// It takes no more: nobody has to wait for this stage. Often is no harm. By who polls it.
+  /// It takes no more packets: no stage has to wait for it. May be called repeatedly. By the polling thread.
   void end_gate() {
     if (gate_ != nullptr) {
       gate_->end();
     }
   }
   std::string const& name() const { return name_; }
-  /// Packets that went through. Any thread.
+  /// Packets processed. Any thread.
   std::uint64_t packets() const { return packets_; }
-  /// How long its polls took that found work, on whichever worker. What a device does meanwhile is not in it. Any
-  /// thread.
+  /// Time of its polls with work, on any worker. Time of a device is not included. Any thread.
   std::uint64_t busy_ns() const { return busy_ns_; }
-  /// Who polls: a poll that began then found work, and ended now.
+  /// By the polling thread: a poll with work began and ended at these times.
   virtual void worked(std::int64_t begin_ns, std::int64_t end_ns) {
     busy_ns_ += static_cast<std::uint64_t>(end_ns - begin_ns);
   }
 
  protected:
   void count(std::uint64_t packets) { packets_ += packets; }
-  /// To be asked once at each poll: false while those behind have too many packets waiting.
+  /// Call once at each poll: false while downstream stages have too many waiting packets.
   bool may_take() { return gate_ == nullptr || gate_->may_take(); }
 
  private:
@@ -62,7 +61,7 @@ class Stage {
   FlowGate* gate_ = nullptr;
 };
 
-/// A stage on the CPU alone. `trace`: where given, gets its polls that found work; must outlive it.
+/// A stage on the CPU alone. `trace`: if set, receives its polls with work; must outlive it.
 class HostStage : public Stage {
  public:
   explicit HostStage(std::string name) : Stage(std::move(name)) {}

@@ -12,32 +12,32 @@
 
 namespace catena::runtime {
 
-/// What is to take the place of what a stage has, each at the first unit of its version (see Session::change()). `Next`
-/// is that; once it was taken, what was there before.
+/// Pending replacements of a stage's object, each for the first unit of its version (see Session::change()). `Next` has
+/// the replacement, and afterwards the replaced object.
 template <typename Next>
 class Succession {
  public:
   // Any thread.
-  /// `version`: above those of before, and of no unit that rx has taken.
+  /// `version`: above all earlier ones and the versions of all received units.
   void add(std::uint32_t version, Next next) {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({version, std::move(next)});
   }
-  /// How many wait to be taken.
+  /// Number of pending replacements.
   std::size_t waiting() const {
     const std::lock_guard lock(mutex_);
     return waiting_.size();
   }
-  /// What was there before those that were taken since the last time, so that it does not end on the packet path.
+  /// Objects replaced since the last call, so that they are not destroyed on the packet path.
   std::vector<Next> reclaim() {
     const std::lock_guard lock(mutex_);
     return std::exchange(replaced_, {});
   }
 
   // The thread of the stage.
-  /// Whether the unit is of another version than those before.
+  /// Whether the unit has a newer version than earlier ones.
   bool begins_with(memory::Unit const& unit) const { return unit.version > version_; }
-  /// Calls `exchange(next)` for each up to that version, in order: it puts the one in the other's place.
+  /// Calls `exchange(next)` for each up to that version, in order. It swaps the object and its replacement.
   template <typename Exchange>
   void follow(std::uint32_t version, Exchange exchange) {
     const std::lock_guard lock(mutex_);
@@ -53,8 +53,8 @@ class Succession {
     std::uint32_t version;
     Next next;
   };
-  std::uint32_t version_ = 0;  ///< of the thread of the stage
-  mutable std::mutex mutex_;   ///< of what follows
+  std::uint32_t version_ = 0;  ///< for the thread of the stage
+  mutable std::mutex mutex_;   ///< guards the next two
   std::deque<Waiting> waiting_;
   std::vector<Next> replaced_;
 };

@@ -7,7 +7,7 @@
 
 namespace catena::runtime::testing {
 
-/// A chain without NFs; a test that calls it fails where it is none.
+/// A chain without NFs; the calling test fails if it is invalid.
 chain::ChainConfig config_of(std::string const& rx, std::string const& tx);
 
 }  // namespace catena::runtime::testing

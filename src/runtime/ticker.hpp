@@ -10,16 +10,16 @@
 
 namespace catena::runtime {
 
-/// How often an NF is told the time of a live link: time-outs are in seconds, so this is often enough for all of them.
+/// Interval of Nf::tick() calls for a live link: time-outs are in seconds, so this is often enough for all of them.
 inline constexpr std::chrono::nanoseconds kTickEvery = std::chrono::milliseconds(250);
 
 /// Calls Nf::tick() for a stage, with the clock that stamps the packets. Without a clock (captures, artificial traffic)
-/// it never does: there the packets' times are all the time there is, and the same input gives the same output.
+/// it never does: only the packets have times then, and the same input gives the same output.
 class Ticker {
  public:
   Ticker(nf::Instance& instance, std::optional<io::LiveClock> clock) : instance_(&instance), clock_(clock) {}
 
-  /// To be called while no batch of the NF is between prepare() and complete().
+  /// Call while no batch of the NF is between prepare() and complete().
   void poll() {
     if (!clock_.has_value()) {
       return;

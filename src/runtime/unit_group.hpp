@@ -11,10 +11,10 @@
 
 namespace catena::runtime {
 
-/// The packets of `units`, at least one, in order, as one batch: an NF that gets small units together asks for the
-/// packets' headers ahead across them, and each of its calls costs as much as for a large one. Good as long as the
-/// units and `slots` stay: where there is more than one unit their slot numbers are appended to it, for which it must
-/// have reserved the room, so that earlier batches stay good too.
+/// The packets of `units`, at least one, in order, as one batch. So an NF prefetches headers across small units, and
+/// each of its calls costs as much as for a large unit. Valid as long as the units and `slots` stay. With several
+/// units, their slot numbers are appended to `slots`, which must have reserved the capacity, so that earlier batches
+/// stay valid.
 inline packet::Batch batch_of(memory::PacketPool const& pool, std::span<memory::Unit* const> units,
                               std::vector<std::uint32_t>& slots) {
   const packet::Batch first = pool.batch(*units.front());

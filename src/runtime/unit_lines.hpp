@@ -24,7 +24,7 @@ struct UnitAlert {
   nf::AlertLine line;
 };
 
-/// What NFs said about the packets of a unit. Belongs to who has the unit.
+/// The NFs' lines about the packets of a unit. Belongs to the owner of the unit.
 struct UnitLines {
   std::vector<UnitRecord> records;
   std::vector<UnitAlert> alerts;
@@ -37,8 +37,8 @@ struct UnitLines {
   }
 };
 
-/// The lines of every unit of an arena, for chains that write some. They stay in this process; the arena holds what
-/// processes share.
+/// The lines of every unit of an arena, for chains with such outputs. They stay in this process; the arena has the data
+/// shared by processes.
 class LineBook {
  public:
   /// `arena` must outlive this.
@@ -53,14 +53,14 @@ class LineBook {
 /// Whether packet `number` is among `packets`, which are in order.
 bool has_packet(packet::Batch const& packets, std::uint64_t number);
 
-/// A part of a unit that is divided.
+/// A part of a divided unit.
 struct PartLines {
   packet::Batch packets;  ///< in order
   UnitLines* lines;
-  bool is_of_copies = false;  ///< what was said of a packet stays with it, and not with its copy
+  bool is_of_copies = false;  ///< lines about a packet stay with it, not with its copy
 };
-/// Moves what was said of a unit's packets to the parts that have them, and tells each part of the arrival of its
-/// packets. At least one part, and not of copies the first.
+/// Moves a unit's lines to the parts with their packets, and gives each part the arrivals of its packets. At least one
+/// part; the first is not of copies.
 void divide_lines(UnitLines& unit, std::span<const PartLines> parts);
 
 }  // namespace catena::runtime

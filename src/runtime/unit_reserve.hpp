@@ -12,28 +12,28 @@
 
 namespace catena::runtime {
 
-/// The empty units of a pool, and slots for copies of packets, for the stages of a chain that divide units. Each needs
-/// an empty part for each place where packets may go before it takes its next unit, and a slot for each copy that it
-/// may have to make. It gets them only if those behind it still find theirs: so the last one can always go on, and the
-/// units and slots of what it passed come back for the one in front of it. Any thread.
+/// The empty units of a pool, and slots for copies of packets, for the stages of a chain that divide units. Before its
+/// next unit, each stage needs an empty part for each destination, and a slot for each possible copy. It gets them only
+/// if downstream stages can still get theirs. So the last stage can always continue, and its units and slots return for
+/// the stage before it. Any thread.
 class UnitReserve {
  public:
   explicit UnitReserve(memory::PacketPool& pool) : pool_(&pool) {}
 
-  /// A stage behind those that were added, or beside them. Its number. Before packets run.
+  /// Adds a stage after or beside the ones added earlier. Returns its number. Before packets run.
   std::uint32_t add(std::uint32_t parts, std::uint32_t slots = 0);
-  /// All units, and slots, that stage `number` and those behind it may want at once.
+  /// Maximum numbers of units and slots for stage `number` and later ones at once.
   std::uint32_t wanted_from(std::uint32_t number) const;
   std::uint32_t slots_wanted_from(std::uint32_t number) const;
 
-  /// Fills what is null in the parts of a stage. False: there are too few units now.
+  /// Fills the null parts of a stage. False if too few units are free.
   bool take(std::uint32_t number, std::span<memory::Unit*> parts);
-  /// Adds the slots that a stage has used to `slots`. False: there are too few now.
+  /// Refills `slots` with as many as the stage has used. False if too few are free.
   bool take_slots(std::uint32_t number, std::vector<std::uint32_t>& slots);
-  /// The stage is about to hand on so many of its parts, and packets in so many of its slots. To be said in front of
-  /// that: they come back.
+  /// The stage is about to pass on `parts` of its parts, and packets in `slots` of its slots. Call before it does: they
+  /// return.
   void used(std::uint32_t number, std::uint32_t parts, std::uint32_t slots = 0);
-  /// One for the source, which is in front of all stages, and takes slots for a full one; null: not now.
+  /// A unit for the source, which is upstream of all stages and takes slots for a full unit; null if not available now.
   memory::Unit* take_one();
 
  private:
@@ -41,13 +41,13 @@ class UnitReserve {
   std::vector<std::uint32_t> parts_;  ///< of each stage
   std::vector<std::uint32_t> slots_;
   std::mutex mutex_;
-  // of the mutex
-  std::vector<std::uint32_t> missing_;        ///< parts that each has not taken
+  // guarded by the mutex
+  std::vector<std::uint32_t> missing_;        ///< parts not yet taken by each
   std::vector<std::uint32_t> missing_slots_;  ///< slots
 };
 
-/// Whether packets are worth waiting for. ResourceExhausted where what devices that never answered have left of the
-/// pool is less than `units`, or than a full one and `slots` more.
+/// Whether it is worth waiting for packets. ResourceExhausted if devices that never answered have left less of the pool
+/// than `units`, or than a full unit and `slots` more.
 Status still_coming(memory::PacketPool const& pool, std::uint32_t units, std::uint32_t slots = 0);
 
 }  // namespace catena::runtime

@@ -9,25 +9,25 @@
 
 #include "sandbox/sandbox.hpp"
 
-/// What bubblewrap is told, and why it may not work.
+/// Arguments of bubblewrap, and explanations of its failures.
 namespace catena::sandbox {
 
-/// The numbers of the descriptors that bubblewrap reads and writes itself, after those of the program.
+/// Numbers of the descriptors used by bubblewrap itself, after the program's.
 struct BwrapFds {
-  int arguments = -1;  ///< its own arguments: not on its command line, which the program and other users can read
+  int arguments = -1;  ///< its own arguments: not on its command line, which is visible to the program and other users
   int filter = -1;
   int status = -1;
-  int gate = -1;    ///< it executes the program when it has read a byte there
-  int copied = -1;  ///< the first of those that it copies files from
+  int gate = -1;    ///< it executes the program after reading a byte from it
+  int copied = -1;  ///< the first of the descriptors from which it copies files
 
-  /// For a program that has `program_fds`.
+  /// For a program with `program_fds` descriptors.
   static BwrapFds after(std::size_t program_fds);
 };
 
-/// Options of bubblewrap, each an argument.
+/// The command-line arguments of bubblewrap.
 std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds);
 
-/// Why bubblewrap failed and what helps, from what it wrote and the settings of this machine.
+/// The reason for a failure of bubblewrap and its remedy, from its output and the settings of this machine.
 Status explain_failure(SandboxOptions const& options, std::string_view what_it_said);
 
 }  // namespace catena::sandbox

@@ -19,12 +19,12 @@
 
 namespace catena::sandbox {
 
-/// Starts bubblewrap, reads what comes out of the sandbox and ends it, in a thread that lives as long as the sandbox
-/// may: the kernel takes the end of the thread that started a process for the end of its parent. That thread has the
-/// rights of the caller of start(), which the callers of the other functions may not have.
+/// Starts bubblewrap, reads the sandbox's output and ends the sandbox, in a thread that lives as long as the sandbox.
+/// The kernel treats the end of the thread that started a process as the end of its parent. The thread has the rights
+/// of the caller of start(); callers of the other functions may not have these rights.
 ///
-/// There are three processes: bubblewrap outside, a child of this process; the first one of the pid namespace, which is
-/// bubblewrap too, and with which everything in the sandbox ends; and the program.
+/// The sandbox has three processes: bubblewrap outside, a child of this process; the first process of the pid
+/// namespace, also bubblewrap, whose end ends everything in the sandbox; and the program.
 class SandboxedProcess::Keeper {
  public:
   explicit Keeper(SandboxOptions options);
@@ -33,7 +33,7 @@ class SandboxedProcess::Keeper {
   Keeper(Keeper const&) = delete;
   Keeper& operator=(Keeper const&) = delete;
 
-  /// Whether the program was executed; once.
+  /// OK if the program was executed. Called once.
   Status start();
 
   pid_t pid() const { return program_; }
@@ -65,13 +65,13 @@ class SandboxedProcess::Keeper {
   FileDescriptor outer_fd_;  ///< of bubblewrap outside
   FileDescriptor first_fd_;  ///< of the namespace's first process
   pid_t first_ = 0;
-  FileDescriptor status_;  ///< bubblewrap writes to it until it ends, and would die if nobody had the other end
-  FileDescriptor output_;  ///< does not block
-  std::string unsorted_;   ///< what came out while it was started
+  FileDescriptor status_;  ///< written by bubblewrap until it ends; it would die if the other end were closed
+  FileDescriptor output_;  ///< non-blocking
+  std::string unsorted_;   ///< output during the start
   std::mutex mutex_;
-  std::optional<int> exit_;  ///< under mutex_
-  TaskQueue tasks_;          ///< of the thread
-  bool is_ending_ = false;   ///< in the thread
+  std::optional<int> exit_;  ///< protected by mutex_
+  TaskQueue tasks_;          ///< run by thread_
+  bool is_ending_ = false;   ///< used by thread_ only
   std::thread thread_;
 };
 

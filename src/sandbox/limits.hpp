@@ -12,16 +12,16 @@
 
 namespace catena::sandbox {
 
-/// Addresses that a process has beyond its private memory and what it is given: for code, files, what allocators
-/// reserve without using it, and memory that it is given later.
+/// Address space of a process beyond its private memory and the memory passed to it: for code, files, unused
+/// reservations of allocators, and memory passed later.
 constexpr std::uint64_t kReservedBytes = std::uint64_t{2} << 30U;
 
-/// Sets the limits of `options` for the first process of a sandbox, which those that it starts inherit, and its CPUs.
-/// Unavailable with what the system says.
+/// Sets the limits of `options`, and the CPUs, for the first process of a sandbox; its children inherit them.
+/// Unavailable with the system's reason.
 Status limit_process(pid_t process, SandboxOptions const& options);
 
-/// Limits for a control group of the process, which no process reaches that keeps to those of limit_process() as they
-/// are meant. Memory that it is to share with others later has to be allowed then.
+/// Limits for a control group of the process. A process within the intended limits of limit_process() never reaches
+/// them. Memory to be shared with it later must be added then, by ControlGroup::allow_more().
 GroupLimits group_limits(SandboxOptions const& options);
 
 }  // namespace catena::sandbox

@@ -7,15 +7,15 @@
 
 namespace catena::sandbox {
 
-/// Cuts what a process writes into lines: at most kMaxLineBytes of each (the rest of it is dropped), with '?' for what
-/// is not printable ASCII, so that a line can be logged as it is.
+/// Splits the output of a process into lines that can be logged unchanged. At most kMaxLineBytes of a line are kept;
+/// characters other than printable ASCII become '?'.
 class LineSplitter {
  public:
   /// `on_line` may be null.
   explicit LineSplitter(std::function<void(std::string_view)> on_line) : on_line_(std::move(on_line)) {}
 
   void add(std::string_view bytes);
-  /// Hands over the last line, which has no end.
+  /// Delivers the last line, which has no line end.
   void finish();
 
  private:

@@ -8,23 +8,24 @@
 #include <string>
 #include <string_view>
 
-/// What bubblewrap and /proc say of processes.
+/// Processes, from the output of bubblewrap and from /proc.
 namespace catena::sandbox {
 
 struct ProcessStat {
   std::string name;  ///< at most 15 bytes
   pid_t parent = 0;
-  std::uint64_t started = 0;  ///< when, in ticks of the kernel's clock: another process of the same number has another
+  std::uint64_t started = 0;  ///< start time, in ticks of the kernel's clock; tells processes with the same number
+                              ///< apart
 };
 
-/// Nothing where there is no such process.
+/// Nullopt if the process does not exist.
 std::optional<ProcessStat> read_process_stat(pid_t process);
 
-/// 0 where it has none.
+/// 0 if it has no child.
 pid_t first_child_of(pid_t process);
 
-/// The first process of the namespace in what bubblewrap writes to --json-status-fd; 0 where the number is not there or
-/// may go on.
+/// The first process of the namespace, from bubblewrap's output to --json-status-fd; 0 if the number is missing or may
+/// be incomplete.
 pid_t find_child_pid(std::string_view status);
 
 }  // namespace catena::sandbox

@@ -5,17 +5,16 @@
 
 #include "core/file_descriptor.hpp"
 
-/// Which system calls a sandboxed process may make: a list of what is allowed.
+/// The system calls allowed in a sandboxed process: an allowlist.
 ///
-/// What is not on it fails with EPERM instead of killing the process: libraries probe for features, and an error is as
-/// safe as a kill, as the call is not made either way. Calls that are newer than the filter, and those whose arguments
-/// the kernel's filters cannot see (clone3, openat2), fail with ENOSYS, so that libraries use the older call. A call of
-/// another architecture (i386 or x32 on x86-64) kills the process: its numbers mean other calls.
+/// Other calls fail with EPERM instead of killing the process: libraries probe for features, and the call is not
+/// executed in either case. Calls newer than the filter, and calls with arguments invisible to the kernel's filters
+/// (clone3, openat2), fail with ENOSYS, so libraries use the older call. A call of another architecture (i386 or x32 on
+/// x86-64) kills the process, as its numbers mean other calls.
 namespace catena::sandbox {
 
-/// The filter as a BPF program in a file in memory, at its start, as bubblewrap reads it. `can_write`: files may be
-/// opened to be written; where that is possible is up to the mounts.
-/// Unavailable where the kernel or libseccomp refuses.
+/// The filter as a BPF program in a memory file, at its start, as read by bubblewrap. `can_write`: files may be opened
+/// for writing, as far as the mounts allow it. Unavailable if the kernel or libseccomp refuses.
 Result<FileDescriptor> make_seccomp_filter(bool can_write);
 
 }  // namespace catena::sandbox

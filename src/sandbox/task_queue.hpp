@@ -12,20 +12,20 @@
 
 namespace catena::sandbox {
 
-/// What other threads have one thread do, with the rights of that one.
+/// Tasks from other threads, run by one thread with its own rights.
 class TaskQueue {
  public:
   TaskQueue();
-  /// False: the system has no descriptor for it, and nothing works.
+  /// False: the system has no descriptor for it, and it is unusable.
   explicit operator bool() const { return static_cast<bool>(event_); }
 
-  /// What `task` returns, when the thread has done it. Any other thread, as long as the thread polls. `task` must not
-  /// wait.
+  /// Returns the result of `task` after the polling thread has run it. Called by any other thread while that thread
+  /// polls. `task` must not wait.
   Status run(std::function<Status()> task);
 
-  /// Readable for poll() when there are tasks.
+  /// Readable for poll() when tasks are pending.
   int fd() const { return event_.get(); }
-  /// Does those that there are; in the thread.
+  /// Runs the pending tasks; in the polling thread.
   void run_all();
 
  private:

@@ -13,7 +13,7 @@
 
 namespace catena::sandbox {
 
-/// A folder with the program that attempts things, which anybody can read; goes with the object.
+/// A folder, readable by everyone, with the test program that attempts forbidden actions. Removed with the object.
 class Workplace {
  public:
   Workplace();
@@ -27,7 +27,7 @@ class Workplace {
   std::filesystem::path folder_;
 };
 
-/// The lines that a process wrote.
+/// The lines written by a process.
 class Lines {
  public:
   void add(std::string_view line);
@@ -44,17 +44,17 @@ struct Outcome {
   std::string output;
 };
 
-/// Cases that need a sandbox; skipped, with the reason, where bubblewrap itself cannot make one.
+/// Cases that need a sandbox. Skipped, with the reason, if bubblewrap itself cannot create one.
 class SandboxTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
-  /// Options by which the program attempts `arguments`; its output goes to `lines`, which has to live as long.
+  /// Options to run the test program with `arguments`. `lines` receives its output and must live as long.
   SandboxOptions attempt(std::vector<std::string> arguments, Lines* lines = nullptr) const;
-  /// In a sandbox, to its end.
+  /// Runs it in a sandbox to its end.
   Outcome run_with(SandboxOptions options) const;
   Outcome run(std::vector<std::string> arguments) const { return run_with(attempt(std::move(arguments))); }
-  /// Without a sandbox, as this user; mounts and names of the machine stay as they are.
+  /// Runs it without a sandbox, as this user. The machine's mounts and names stay unchanged.
   Outcome run_outside(std::vector<std::string> const& arguments) const;
 
   Workplace const& place() const { return place_; }
@@ -63,7 +63,7 @@ class SandboxTest : public ::testing::Test {
   Workplace place_;
 };
 
-/// Who sandboxed processes of tests are: nobody where the test is root.
+/// The user of sandboxed processes in tests: an unprivileged one if the test runs as root, else unset.
 std::optional<uid_t> test_user();
 
 }  // namespace catena::sandbox

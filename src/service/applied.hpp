@@ -12,29 +12,29 @@
 
 namespace catena::service {
 
-/// What somebody wants to run, as he asked for it.
+/// A chain to run, as requested by its user.
 struct Applied {
   std::string name;
   std::string tenant;
-  uid_t tenant_uid = 0;  ///< who first applied a chain of the tenant
+  uid_t tenant_uid = 0;  ///< the first user to apply a chain of the tenant
   std::string file;      ///< absolute
   chain::OptionTexts options;
   Caller caller;
-  bool is_stopped = false;  ///< it is not to run now
+  bool is_stopped = false;  ///< it must not run now
 
   bool operator==(Applied const&) const = default;
 };
 
-/// The options of a request: an object with the names that `catena run` has for them, "new_keys" with an underscore.
-/// InvalidArgument for a name that is none, a value of another type, and a file that is not named from the root folder:
-/// the service has another working folder.
+/// The options in a request: an object with the option names of `catena run`, "new_keys" with an underscore.
+/// InvalidArgument for an unknown name, a value of another type, and a relative file name: the service has another
+/// working folder.
 Result<chain::OptionTexts> options_from(nlohmann::ordered_json const& object);
-/// The same object again, without what was not given.
+/// The inverse, without options that are not set.
 nlohmann::ordered_json to_json(chain::OptionTexts const& options);
 
-/// As the state folder keeps it. `new_keys` is not kept: it was true once.
+/// In the format of the state folder. `new_keys` is not kept: it was true once.
 std::string to_state(Applied const& applied);
-/// DataLoss for anything that to_state() does not write.
+/// DataLoss for any text not written by to_state().
 Result<Applied> from_state(std::string const& text);
 
 }  // namespace catena::service

@@ -7,36 +7,36 @@
 
 #include <vector>
 
-/// Who asks the service for something, and what is done with his rights.
+/// Clients of the service, and work with their rights.
 namespace catena::service {
 
-/// A process on the other side of a Unix socket, when it connected; or the one who applied a chain.
+/// The process at the other end of a Unix socket, when it connected; or the user of an applied chain.
 struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  ///< supplementary ones
+  std::vector<gid_t> groups;  ///< supplementary groups
 
   bool operator==(Caller const&) const = default;
 };
 
-/// Unavailable where the kernel does not say.
+/// Unavailable if the kernel does not report it.
 Result<Caller> caller_of(int socket);
 
 /// The service itself.
 Caller own_user();
 
-/// Root, or the user that the service runs as: both may do everything.
+/// Root, or the user of the service: both have all permissions.
 bool is_privileged(Caller const& caller);
 
 /// Whether take_rights_of() changes anything: the service is root, and the caller is not.
 bool has_other_rights(Caller const& caller);
 
-/// The calling thread, and each thread that it starts from now on, opens files as `caller` and has no capability; for
-/// good. Only the user and groups for files change, so that the caller still may not send the thread a signal. A
-/// program that the thread executes has the service's user again, but no capabilities. Does nothing where the service
-/// is not root or the caller is.
+/// The calling thread, and each thread started by it from now on, opens files as `caller` and has no capability;
+/// permanently. Only the user and groups for files change, so that the caller still may not send signals to the thread.
+/// A program executed by the thread has the service's user again, but no capabilities. Does nothing unless the service
+/// is root and the caller is not.
 ///
-/// Errors: what the system says of the call that failed; the thread's rights are then undefined, and it must end.
+/// Errors: the system's error of the failed call; the thread's rights are then undefined, and it must end.
 Status take_rights_of(Caller const& caller);
 
 }  // namespace catena::service

@@ -31,53 +31,50 @@ enum class ChainState { kStarting, kRunning, kStopped, kFinished, kFailed };
 
 std::string_view to_string(ChainState state);
 
-/// All of what there is, in order.
+/// All states, in order.
 inline constexpr ChainState kChainStates[] = {ChainState::kStarting, ChainState::kRunning, ChainState::kStopped,
                                               ChainState::kFinished, ChainState::kFailed};
 
-/// A chain that a service runs: a session, and the thread that makes it, runs it and ends it with the rights of the one
-/// who applied the chain. Call order: constructor -> wait_made() -> start() -> stop() -> wait(). Thread rule: any
-/// thread.
+/// A chain run by a service: a session, and the thread that creates, runs and ends it with the rights of the chain's
+/// user. Call order: constructor -> wait_made() -> start() -> stop() -> wait(). Thread rule: any thread.
 class ChainRun {
  public:
-  /// Begins to make the chain. `registry` must outlive it. `before`: whose ends it is to take over when it starts (see
-  /// runtime::Session::create()), and which goes on until then; null: it opens its own.
+  /// Begins to create the chain. `registry` must outlive it. `before`: the run whose ports it takes over when it starts
+  /// (see runtime::Session::create()), and which continues until then; null: it opens its own ports.
   ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry,
            std::shared_ptr<ChainRun> const& before = nullptr);
-  /// Stops it and waits for its end; after 10 seconds its thread is left behind.
+  /// Stops it and waits for its end; after 10 seconds its thread is detached.
   ~ChainRun();
   ChainRun(ChainRun const&) = delete;
   ChainRun& operator=(ChainRun const&) = delete;
 
-  /// Returns when the chain is ready to run, and holds its ports and outputs, or never will be. `gone` stops it.
-  /// Errors: as Session::create() with the rights of `caller`; as take_rights_of(); Cancelled where it was stopped.
+  /// Returns when the chain is ready to run, with its ports and outputs, or has failed. `gone` stops it. Errors: as
+  /// Session::create() with the rights of `caller`; as take_rights_of(); Cancelled if it was stopped.
   Status wait_made(std::stop_token const& gone = {});
-  /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped; FailedPrecondition, the
-  /// same, where the one before has ended by itself.
+  /// Starts receiving packets. After wait_made(). Cancelled, without starting, if it was stopped; FailedPrecondition,
+  /// likewise, if the previous run has ended by itself.
   Status start();
-  /// As runtime::Session::change() and preview_change(), with the rights of the one who applied the chain.
-  /// FailedPrecondition, too, where it does not run; ResourceExhausted without a thread for it; Cancelled where
-  /// `gone`, or stop(), ends what it waits for.
+  /// As runtime::Session::change() and preview_change(), with the rights of the chain's user. FailedPrecondition, too,
+  /// if it does not run; ResourceExhausted without a thread for it; Cancelled if `gone`, or stop(), ends a wait.
   Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys, std::stop_token const& gone);
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, std::stop_token const& gone);
-  /// As runtime::Session::look_at_traffic(), with the rights of the one who applied the chain; none where it does not
-  /// run.
+  /// As runtime::Session::look_at_traffic(), with the rights of the chain's user; nullopt if it does not run.
   Result<std::optional<runtime::Replacement>> look_at_traffic();
   /// As runtime::Session::can_be_followed_by().
   Status can_be_followed_by(chain::ChainConfig next);
-  /// rx takes no more packets; what is inside is finished. One that is being made waits for nobody any more, and does
+  /// rx takes no more packets; packets in the chain are finished. A chain still being created stops waiting, and does
   /// not start.
   void stop();
-  /// Whether it has ended after at most `limit`, with ports and outputs closed.
+  /// Whether it ends within `limit`, with ports and outputs closed.
   bool wait(std::chrono::milliseconds limit);
 
   ChainState state() const;
   /// Why it failed; else empty.
   std::string error() const;
-  /// So far; after its end, the last one.
+  /// Current; after its end, the last one.
   runtime::Report report() const;
   metrics::Snapshot counts() const;
-  /// Work on a device never ended: the process must leave without tearing the device down.
+  /// Work on a device never ended: the process must exit without destroying the device.
   bool abandoned_device() const;
 
  private:
@@ -92,7 +89,7 @@ class ChainRun {
 
   Caller caller_;
   nf::Registry const& registry_;
-  std::shared_ptr<Shared> shared_;  ///< with the thread, which may outlive this
+  std::shared_ptr<Shared> shared_;  ///< shared with the thread, which may outlive this
   std::thread thread_;
 };
 

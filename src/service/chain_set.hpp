@@ -28,27 +28,27 @@
 
 namespace catena::service {
 
-/// A chain as those see it who may.
+/// A chain as shown to permitted users.
 struct ChainView {
   Applied applied;
   ChainState state = ChainState::kStopped;
   std::string error;                      ///< why it failed; else empty
   std::string quarantine;                 ///< why it may not use its device; else empty
-  std::optional<runtime::Report> report;  ///< of its last run in this service; none: there was none
+  std::optional<runtime::Report> report;  ///< of its last run in this service; nullopt: it did not run
   metrics::Snapshot counts;
 };
 
-/// The chains of a service by name: who may do what with them, and what is remembered of them. Thread rule: any thread;
-/// one operation on a name at a time, a second is refused.
+/// The chains of a service by name, with their permissions and their remembered state. Thread rule: any thread; one
+/// operation on a name at a time, a second one is rejected.
 ///
-/// Errors of the operations that name a chain: NotFound where there is none, PermissionDenied where it is another
-/// user's, Aborted while another operation on it is going on, and what the state folder says, in which case nothing
-/// was done.
+/// Errors of the operations on a named chain: NotFound if it does not exist, PermissionDenied if it is another user's,
+/// Aborted during another operation on it, and the error of the state folder, after which nothing has changed.
 class ChainSet {
  public:
-  /// `registry` and `servers` must outlive it. `servers`: of the devices that chains use; null: they are opened in this
-  /// process. `sharing`: how NFs of all chains share each device; none: every NF takes all of it, or what its chain
-  /// says. `servers_for`: who shares a server; the service's `sharing` goes with it (see chain::check_servers()).
+  /// `registry` and `servers` must outlive it. `servers`: of the devices of chains; null: devices are opened in this
+  /// process. `sharing`: of each device among the NFs of all chains; nullopt: every NF uses the whole device, or as set
+  /// by its chain. `servers_for`: the clients of a server; must suit the service's `sharing` (see
+  /// chain::check_servers()).
   ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers,
            std::optional<chain::SharingOptions> sharing, chain::ServersFor servers_for = chain::ServersFor::kDevice)
       : registry_(registry),
@@ -57,86 +57,85 @@ class ChainSet {
         sharing_(std::move(sharing)),
         servers_for_(servers_for) {}
 
-  /// Waits for those that start_remembered() starts, and for the watch.
+  /// Waits for the starts of start_remembered(), and for the watch.
   ~ChainSet();
   ChainSet(ChainSet const&) = delete;
   ChainSet& operator=(ChainSet const&) = delete;
 
-  /// Chains that there may be, stopped ones counted; and those of one user who is not privileged.
+  /// Maximum number of chains, including stopped ones; and of those of one unprivileged user.
   static constexpr std::size_t kMaxChains = 256;
   static constexpr std::size_t kMaxChainsOfUser = 32;
 
-  /// Starts a chain, or replaces the one of that name, and returns when it runs. `name`: what the file must call it;
-  /// empty: any. A chain that is being started is there for all operations, but where an old one runs on meanwhile:
-  /// then that is.
-  /// Where no more has changed than what a running chain can have changed (see runtime::Session::change()), the old one
-  /// goes on with that, and no packet is lost. Else there is a new one. Where that has the same ends, it takes them
-  /// over from the old one when it is made (see runtime::Session::create()), and no packet is lost either.
+  /// Starts a chain, or replaces the chain of the same name, and returns when it runs. `name`: the name required in the
+  /// file; empty: any. A starting chain is visible to all operations, unless an old chain still runs: then the old one
+  /// is.
+  /// If all changes are possible in a running chain (see runtime::Session::change()), the old chain continues with
+  /// them, and no packet is lost. Else a new chain is created. If it has the same ports, it takes them over from the
+  /// old one once it is ready (see runtime::Session::create()), and no packet is lost either.
   ///
-  /// Else the old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or
-  /// output, it ends after the new one was checked and before that is made.
+  /// Else the old chain continues until the new one has its ports, NFs and outputs. If both need the same port or
+  /// output, the old one ends after the check of the new one and before its creation.
   ///
-  /// Errors, after which the old chain runs as before, if not said otherwise: InvalidArgument for what is wrong with
-  /// the file and the options; PermissionDenied where the chain or its tenant is another user's, and for what the
-  /// caller may not open; AlreadyExists where another chain has a port or an output that it wants; ResourceExhausted
-  /// where there are as many as may be; Unavailable where the old one does not end; as ChainRun::wait_made() (if the
-  /// old one had ended, the chain is then a failed one); Cancelled where stop(), remove() or end_all() ended the start,
-  /// or `gone`: nobody waits for it any more. A chain that did not run before is then as it was.
+  /// Errors, after which the old chain runs as before unless stated: InvalidArgument for errors in the file and the
+  /// options; PermissionDenied if the chain or its tenant is another user's, and for anything that the caller may not
+  /// open; AlreadyExists if another chain has a port or an output of this one; ResourceExhausted at the maximum number
+  /// of chains; Unavailable if the old one does not end; as ChainRun::wait_made() (if the old one had ended, the chain
+  /// is then a failed one); Cancelled if the start was ended by stop(), remove() or end_all(), or by `gone`: the client
+  /// no longer waits. A chain that did not run before is then unchanged.
   struct AppliedChain {
     std::string name;
     bool is_new;
-    bool is_changed = false;                ///< it went on, with `changes`
-    std::vector<std::string> changes = {};  ///< NFs that are others now, a line each
-    std::string why_anew = {};              ///< why one that ran is another one now
-    std::string why_lossy = {};             ///< why packets were lost with that; empty: none were
+    bool is_changed = false;                ///< it continued, with `changes`
+    std::vector<std::string> changes = {};  ///< changed NFs, one per line
+    std::string why_anew = {};              ///< why a running chain was replaced
+    std::string why_lossy = {};             ///< why this lost packets; empty: no loss
   };
   Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
                              Caller const& caller, std::stop_token const& gone = {});
-  /// What apply() would do, and its errors, as far as that can be known without doing it.
+  /// The effect of apply(), and its errors, as far as known without doing it.
   Result<AppliedChain> preview(std::string const& name, std::string const& file, chain::OptionTexts const& options,
                                Caller const& caller, std::stop_token const& gone = {}) const;
-  /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable where it does
-  /// not end.
+  /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable if it does not
+  /// end.
   Status stop(std::string const& name, Caller const& caller);
   /// Ends and forgets it. As stop().
   Status remove(std::string const& name, Caller const& caller);
 
-  /// Lets a chain back to the device whose kernel took it down. FailedPrecondition where it is not in quarantine.
+  /// Lets a chain use its device again after its kernel crashed it. FailedPrecondition if it is not in quarantine.
   Status lift_quarantine(std::string const& name, Caller const& caller);
 
   Result<ChainView> get(std::string const& name, Caller const& caller) const;
-  /// Those that the caller may see, by name.
+  /// The chains visible to the caller, by name.
   std::vector<ChainView> list(Caller const& caller) const;
 
-  /// Ports that chains share now; none for a caller who may not see all chains.
+  /// Ports shared by chains now; empty for a caller without access to all chains.
   std::vector<io::SharedPort> shared_ports(Caller const& caller) const {
     return is_privileged(caller) ? switches_->list() : std::vector<io::SharedPort>();
   }
 
-  /// Begins to start what was not stopped when the service ended, each with the rights of the one who applied it, and
-  /// in a thread of its own: one may wait for somebody who reads its output. What does not start becomes a failed
-  /// chain.
+  /// Begins to start the chains not stopped before the service ended, each with the rights of its user, and in its own
+  /// thread: a start may wait for the reader of an output. A chain that does not start becomes a failed chain.
   void start_remembered();
-  /// Begins to look at what packets come: chains whose NFs are `on: auto` go on as others that are placed for them,
-  /// where that is worth it, and the log says so. Once.
+  /// Begins to check the incoming traffic. A chain with NFs `on: auto` is replaced by a chain with another placement if
+  /// it is worthwhile, and the log reports it. Call once.
   void start_watch();
-  /// Ends all chains; whether they and all operations did so within `limit` and no device is left at work. If not, the
-  /// set must not be taken down.
+  /// Ends all chains; whether they and all operations ended within `limit` and no device is left at work. If not, the
+  /// set must not be destroyed.
   bool end_all(std::chrono::milliseconds limit);
 
  private:
   struct Entry {
     Applied applied;
     std::vector<Resource> resources;
-    std::shared_ptr<ChainRun> run;  ///< null: it was not started in this service, or not yet
-    std::string error;              ///< why it cannot be
+    std::shared_ptr<ChainRun> run;  ///< null: not started in this service, or not yet
+    std::string error;              ///< why it cannot run
     std::string fifo = {};          ///< see Prepared
   };
-  /// A name that one operation has for itself.
+  /// A name reserved by one operation.
   class Claim;
   struct Claimed {
-    Prepared* wanted = nullptr;                    ///< what the operation wants to have; may be null
-    std::shared_ptr<ChainRun> starting = nullptr;  ///< what it waits for, and others may stop
+    Prepared* wanted = nullptr;                    ///< the chain that the operation sets up; may be null
+    std::shared_ptr<ChainRun> starting = nullptr;  ///< the run that it waits for, and others may stop
   };
   Result<Prepared> prepare_in_turn(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
                                    std::stop_token const& gone) const;
@@ -146,26 +145,26 @@ class ChainSet {
   Status check_claim(Prepared const& prepared, Caller const& caller) const;
   Status check_room(Caller const& caller) const;
   Status check_resources(Prepared const& prepared) const;
-  /// The old chain as it is to become, where it can become that; else why not.
+  /// Whether the old chain can be changed to the new one; else why not.
   static Status can_change(Applied const& applied, std::optional<Entry> const& old);
   Result<bool> change(Applied const& applied, Prepared const& prepared, Entry const& old, std::stop_token const& gone,
                       AppliedChain& result);
-  /// As apply(); the caller has the name.
+  /// As apply(); the caller has reserved the name.
   Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
                  std::stop_token const& gone, AppliedChain& result);
   struct Swap {
     Status status;
-    bool is_done = false;  ///< the old chain is no more, whether or not the new one runs
+    bool is_done = false;  ///< the old chain is gone, whether or not the new one runs
   };
   Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
                      std::stop_token const& gone);
   Swap take_over(Applied const& applied, Prepared prepared, Entry const& old, std::stop_token const& gone);
-  /// What a chain that starts takes the place of.
+  /// The run replaced by a starting chain.
   struct Before {
-    std::shared_ptr<ChainRun> run;  ///< null: nothing that ran in this service
+    std::shared_ptr<ChainRun> run;  ///< null: nothing ran in this service
     std::string fifo;               ///< see Prepared
     bool ends_first = false;
-    bool is_taken_over = false;  ///< its ends are, and it ends with that
+    bool is_taken_over = false;  ///< the new run takes over its ports, and it ends then
   };
   Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before,
                       std::stop_token const& gone = {});
@@ -193,16 +192,16 @@ class ChainSet {
   device::remote::ServerPool* servers_;
   std::optional<chain::SharingOptions> sharing_;
   chain::ServersFor servers_for_;
-  mutable UserTurns turns_;  ///< to have a file read and checked
+  mutable UserTurns turns_;  ///< for reading and checking a file
   std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
-  mutable std::mutex mutex_;  ///< of what follows, and of store_
+  mutable std::mutex mutex_;  ///< guards the following members, and store_
   std::map<std::string, Entry> chains_;
   bool is_ending_ = false;
   std::vector<std::thread> starting_;
   runtime::Pause watch_pause_;
   std::thread watch_;
-  mutable std::mutex claims_mutex_;         ///< of what follows; taken after mutex_
-  std::map<std::string, Claimed> claimed_;  ///< names that an operation has
+  mutable std::mutex claims_mutex_;         ///< guards the following members; locked after mutex_
+  std::map<std::string, Claimed> claimed_;  ///< names reserved by an operation
   std::condition_variable claim_ended_;
 };
 

@@ -11,11 +11,11 @@
 
 namespace catena::service {
 
-/// A name that one operation has for itself, as long as this is there.
+/// A name reserved by one operation, for the lifetime of this object.
 class ChainSet::Claim {
  public:
-  /// With the set's mutex, so that what was found to be free still is. Aborted where another one has the name, or the
-  /// service ends.
+  /// With the set's mutex, so that a name found free still is. Aborted if another operation has the name; Unavailable
+  /// if the service is ending.
   static Result<Claim> take(ChainSet& set, std::string const& name, Prepared* wanted) {
     if (set.is_ending_) {
       return absl::UnavailableError("the service is ending");

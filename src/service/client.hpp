@@ -7,19 +7,19 @@
 
 namespace catena::service {
 
-/// What a service answered.
+/// The response of a service.
 struct Answer {
   long status = 0;
   std::string body;
 };
 
-/// Asks the service at a control socket. Waits as long as the service works on the answer. `body`: sent where it is not
-/// empty. Unavailable where none listens there, with the command that starts one; PermissionDenied where the socket is
-/// not for this user.
+/// Sends a request to the service at a control socket. Waits until the service has responded. `body`: sent unless
+/// empty. Unavailable if no service listens there, with the command for starting one; PermissionDenied if this user may
+/// not use the socket.
 Result<Answer> ask(std::string const& socket, std::string const& method, std::string const& path,
                    std::string const& body = {});
 
-/// The resource of a chain, whatever its name has in it.
+/// The resource of a chain, for any characters in its name.
 std::string chain_path(std::string const& name);
 
 }  // namespace catena::service

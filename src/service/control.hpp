@@ -6,13 +6,13 @@
 
 #include <string>
 
-/// What the service answers. docs/service.md is the reference of the resources.
+/// The responses of the service. docs/service.md is the reference of the resources.
 namespace catena::service {
 
-/// A request that came over the control socket. Who asks is asked of the socket.
+/// For a request from the control socket. The socket identifies the client.
 HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRequest const& request);
 
-/// A request that came over the network: nothing but GET /metrics is there.
+/// For a request from the network: only GET /metrics exists.
 HttpResponse answer_metrics(ChainSet const& chains, std::string const& version, HttpRequest const& request);
 
 }  // namespace catena::service

@@ -10,9 +10,9 @@
 namespace catena::service {
 
 /// The counts of chains in the text format of Prometheus (0.0.4): every sample with the label `chain` besides its own,
-/// nanoseconds as seconds (`catena_latency_ns` is the histogram `catena_latency_seconds`), and catena_chain_state,
-/// which is 1 for the state that a chain is in, and catena_build_info. Of shared ports, what is not in the counts of a
-/// chain, with the label `port`.
+/// nanoseconds as seconds (`catena_latency_ns` is the histogram `catena_latency_seconds`), catena_chain_state, which is
+/// 1 for the current state of a chain, and catena_build_info. Of shared ports, the counts outside of any chain, with
+/// the label `port`.
 std::string exposition(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
                        std::string const& version);
 

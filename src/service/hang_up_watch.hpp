@@ -14,18 +14,18 @@
 
 namespace catena::service {
 
-/// Notices that clients close Unix connections on which requests wait. One that only ends its own direction
-/// (shutdown(2)) still wants the answer. Any thread.
+/// Detects the closing of Unix connections with pending requests by their clients. A client that only ends its own
+/// direction (shutdown(2)) still wants the response. Any thread.
 class HangUpWatch {
  public:
-  /// A connection that is watched, as long as this lives.
+  /// A watched connection, for the lifetime of this object.
   class Watched {
    public:
     ~Watched();
     Watched(Watched const&) = delete;
     Watched& operator=(Watched const&) = delete;
 
-    /// Asked to stop when the client has closed the connection.
+    /// Stop is requested when the client has closed the connection.
     std::stop_token gone() const { return gone_.get_token(); }
 
    private:
@@ -38,13 +38,13 @@ class HangUpWatch {
     std::stop_source gone_;
   };
 
-  /// ResourceExhausted where there is no thread or descriptor for it.
+  /// ResourceExhausted without a thread or descriptor for it.
   static Result<std::unique_ptr<HangUpWatch>> start();
   ~HangUpWatch();
   HangUpWatch(HangUpWatch const&) = delete;
   HangUpWatch& operator=(HangUpWatch const&) = delete;
 
-  /// `socket` stays open as long as the result lives, and nothing else watches it.
+  /// `socket` must stay open for the lifetime of the result, and have no other watch.
   Watched watch(int socket) { return {*this, socket}; }
 
  private:
@@ -58,9 +58,9 @@ class HangUpWatch {
 
   FileDescriptor epoll_;
   FileDescriptor end_;  ///< readable when the thread is to end
-  std::mutex mutex_;    ///< of what follows
+  std::mutex mutex_;    ///< guards the following members
   std::uint64_t last_number_ = 0;
-  std::map<std::uint64_t, Entry> watched_;  ///< by number; a number of the system may be another connection's later
+  std::map<std::uint64_t, Entry> watched_;  ///< by number; a descriptor may be reused for another connection
   std::thread thread_;
 };
 

@@ -21,50 +21,50 @@ struct HttpRequest {
   std::string path;
   std::string body;
   int socket = -1;       ///< of the connection
-  std::stop_token gone;  ///< asked to stop when the client is gone: nothing is to wait for the answer any more
+  std::stop_token gone;  ///< stop is requested when the client is gone: nothing may wait for the response any more
 };
 
 struct HttpResponse {
   unsigned status = 0;
   std::string body;
   std::string content_type = "application/json";
-  std::string allow = {};  ///< for 405: the methods that there are
+  std::string allow = {};  ///< for 405: the methods of the resource
 };
 
-/// A small HTTP server: a thread for each connection, of which there are few, with bodies of bounded size and time
-/// limits. Thread rule: start() and end() from one thread; the handler is called by many.
+/// A small HTTP server: one thread per connection, for few connections, with bodies of bounded size and time limits.
+/// Thread rule: start() and end() from one thread; many threads call the handler.
 class HttpServer {
  public:
   /// Must not throw.
   using Handler = std::function<HttpResponse(HttpRequest const&)>;
 
   static constexpr std::size_t kMaxBodyBytes = 64 << 10;
-  /// More connections wait to be accepted.
+  /// Further connections wait to be accepted.
   static constexpr unsigned kMaxConnections = 128;
-  /// Over a Unix socket; more are closed, so that one user does not keep the others out.
+  /// Of one user, over a Unix socket; further ones are closed, so that one user does not block the others.
   static constexpr int kMaxConnectionsOfUser = 32;
-  /// Of all users but those who may do everything; more are closed.
+  /// Of all unprivileged users; further ones are closed.
   static constexpr int kMaxConnectionsOfUsers = 96;
-  /// Requests that start something (POST, PUT) and are at work at once, of all those users and of each; more are
-  /// answered 503. Such a request may wait for others. GET and DELETE do not, so that users always can look at what
-  /// waits, and end it. Who may do everything always gets an answer.
+  /// Starting requests (POST, PUT) at work at once, of all unprivileged users and of each; further ones get status 503.
+  /// Such a request may wait for others. GET and DELETE do not, so that users can always list pending requests, and end
+  /// them. Privileged users always get a response.
   static constexpr int kMaxStarts = 48;
   static constexpr int kMaxStartsOfUser = 12;
-  /// A connection on which nothing comes for so long is closed.
+  /// A connection without data for this time is closed.
   static constexpr unsigned kIdleSeconds = 10;
 
-  /// Serves a socket that listens, and has it from now on. ResourceExhausted where there is no thread.
+  /// Serves a listening socket, and owns it from now on. ResourceExhausted without a thread.
   static Result<std::unique_ptr<HttpServer>> start(int listening, Handler handler);
   /// As end().
   ~HttpServer();
   HttpServer(HttpServer const&) = delete;
   HttpServer& operator=(HttpServer const&) = delete;
 
-  /// No new connections are taken.
+  /// Takes no new connections.
   void quiesce();
-  /// Requests that the handler has not answered yet.
+  /// Requests without a response by the handler yet.
   int requests() const { return requests_; }
-  /// Closes all connections. Waits for the handler, which must have nothing that waits for ever.
+  /// Closes all connections. Waits for the handler, which must not wait forever.
   void end();
 
  private:
@@ -80,7 +80,7 @@ class HttpServer {
   MHD_Daemon* daemon_ = nullptr;
 };
 
-/// {"ok": false, "error": ..., "errors": [...]}, as the commands of `catena` print errors with --json.
+/// {"ok": false, "error": ..., "errors": [...]}, the format of errors of `catena` commands with --json.
 HttpResponse error_response(unsigned status, Status const& error);
 
 }  // namespace catena::service

@@ -10,12 +10,12 @@
 
 namespace catena::service {
 
-/// Does the work of the process (see core/process_work.hpp) with the rights of the service, for threads that have those
-/// of a user: each in a thread of its own, made by one that never had other rights. There is at most one.
+/// Does the work of the process (see core/process_work.hpp) with the rights of the service, for threads with the rights
+/// of a user: each job in its own thread, started by a thread that never had other rights. At most one exists.
 class OwnWork {
  public:
   OwnWork();
-  /// After the last thread that has work for it has ended.
+  /// After the end of the last thread with work for it.
   ~OwnWork();
   OwnWork(OwnWork const&) = delete;
   OwnWork& operator=(OwnWork const&) = delete;

@@ -16,30 +16,30 @@
 
 namespace catena::service {
 
-/// What no two chains can have at a time, or only if it is shared: a port, or a file that is written.
+/// A resource of one chain at a time, or of several if shared: a port, or a written file.
 struct Resource {
-  std::string name;  ///< as it is said to users
+  std::string name;  ///< as shown to users
   bool is_shared = false;
   io::PortMember member = {};  ///< of a shared port, the chain there
 };
 
-/// A chain that was read and checked, and holds nothing yet.
+/// A chain after reading and checking, without any resources yet.
 struct Prepared {
   chain::ChainConfig config;
   chain::RunOptions options;
   std::vector<Resource> resources;
   Caller caller;
-  std::string fifo = {};  ///< an output that may wait for its reader; empty: there is none
+  std::string fifo = {};  ///< an output that may wait for its reader; empty: no such output
 };
 
-/// Reads and checks a chain file with the rights of `caller`, in a thread of its own.
-/// Errors: as load_chain(), run_options_of() and check(); InvalidArgument where packets or lines go through a standard
-/// stream, which are the service's; PermissionDenied for a DPDK device that a caller who is not privileged names.
+/// Reads and checks a chain file with the rights of `caller`, in its own thread.
+/// Errors: as load_chain(), run_options_of() and check(); InvalidArgument if packets or lines use a standard stream,
+/// which belongs to the service; PermissionDenied for a DPDK device named by an unprivileged caller.
 Result<Prepared> prepare(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
                          nf::Registry const& registry);
 
-/// Why two chains cannot have their resources at a time: the first of `a` that clashes with one of `b`, of chain
-/// `of_b`, in words; empty: they can.
+/// Why two chains cannot have their resources at a time: the first conflict of `a` with `b`, of chain `of_b`, as text;
+/// empty: they can.
 std::string clash(std::vector<Resource> const& a, std::vector<Resource> const& b, std::string_view of_b);
 
 }  // namespace catena::service

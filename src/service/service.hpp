@@ -20,27 +20,25 @@ namespace catena::service {
 struct ServiceOptions {
   std::string socket;
   std::string state_folder;
-  std::string metrics;  ///< address and port; empty: none
+  std::string metrics;  ///< address and port; empty: not served
   std::string version;
-  std::vector<std::string> pci;  ///< devices that chains may use, as chain files name them
+  std::vector<std::string> pci;                                 ///< devices allowed for chains, as named in chain files
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< see ChainSet
   chain::ServersFor servers_for = chain::ServersFor::kDevice;
 };
 
-/// Chains that users start and stop over a control socket. One thread at a time.
+/// Runs the chains of users, controlled over a socket. One thread at a time.
 class Service {
  public:
-  /// Listens, then starts the chains that are remembered. `registry` must outlive it. Signals that are to end the
-  /// process must be blocked by now: the service's threads are not to get them.
-  /// Errors: as ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() where there are PCI
-  /// devices.
+  /// Listens, then starts the remembered chains. `registry` must outlive it. The signals that end the process must be
+  /// blocked by now: the service's threads must not get them.
+  /// Errors: as ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() with PCI devices.
   static Result<std::unique_ptr<Service>> start(ServiceOptions const& options, nf::Registry const& registry);
   Service(Service const&) = delete;
   Service& operator=(Service const&) = delete;
 
-  /// Takes no more requests and ends all chains. False where some of that is not done within `limit`: a chain or a
-  /// request waits for somebody else, or a device is still at work. The process must then leave without taking this
-  /// object down.
+  /// Takes no more requests and ends all chains. False if not all is done within `limit`: a chain or a request waits
+  /// for another program, or a device is still at work. The process must then exit without destroying this object.
   bool end(std::chrono::milliseconds limit);
 
  private:

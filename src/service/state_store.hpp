@@ -10,21 +10,21 @@
 
 namespace catena::service {
 
-/// What was applied, in a folder that outlives the service: a file for each chain. It says with whose rights a chain
-/// runs, so nobody else may write there. One thread at a time.
+/// The applied chains, in a folder that outlives the service: one file per chain. It determines the rights of a chain,
+/// so no other user may write there. One thread at a time.
 class StateStore {
  public:
-  /// Makes the folder, and those above it, where there is none; nobody but the service's user may enter it.
-  /// FailedPrecondition where it is another user's; else what the system says.
+  /// Creates the folder and its parents, if missing; only the service's user may enter it. FailedPrecondition if it is
+  /// another user's; else the system's error.
   static Result<StateStore> open(std::string folder);
 
-  /// Either the whole of it is on the disk, also after a power cut, or the file is as it was. What the system says.
+  /// Either all of it is on the disk, also after a power cut, or the file is unchanged. The system's error.
   Status save(Applied const& applied) const;
-  /// OK where there is none.
+  /// OK without a file.
   Status remove(std::string const& name) const;
   struct Loaded {
     std::string path;
-    Result<Applied> applied;  ///< what is wrong with the file
+    Result<Applied> applied;  ///< or the error in the file
   };
   /// By name.
   std::vector<Loaded> load() const;

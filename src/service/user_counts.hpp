@@ -8,15 +8,15 @@
 
 namespace catena::service {
 
-/// Counts what users have at a time, with a bound for each, which is below that for all who are not privileged: so one
-/// keeps no other out. Any thread.
+/// Counts concurrent items by user, with a limit per user below the limit for all unprivileged users together: so one
+/// user does not block the others. Any thread.
 class UserCounts {
  public:
   UserCounts(int max_of_user, int max_of_users) : max_of_user_(max_of_user), max_of_users_(max_of_users) {}
 
-  /// False, and nothing is counted, where `user` may have no more.
+  /// False, without counting, if `user` may have no more.
   bool add(uid_t user);
-  /// One that was added.
+  /// An item added before.
   void remove(uid_t user);
 
  private:
@@ -24,7 +24,7 @@ class UserCounts {
   int max_of_users_;
   std::mutex mutex_;
   std::map<uid_t, int> by_user_;
-  int of_users_ = 0;  ///< of all who are not privileged
+  int of_users_ = 0;  ///< of all unprivileged users
 };
 
 }  // namespace catena::service

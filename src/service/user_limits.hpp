@@ -12,19 +12,19 @@
 #include <stop_token>
 #include <utility>
 
-/// What users have of the service's memory and time while their files are read. Privileged callers have what
-/// `catena run` has.
+/// Limits of the service's memory and time for reading the files of users. Privileged callers have the limits of
+/// `catena run`.
 namespace catena::service {
 
-/// Of a chain file that a thread reads for `caller`.
+/// For a chain file read by a thread for `caller`.
 nf::YamlLimits chain_file_limits(Caller const& caller);
-/// Of other YAML files, which NFs read.
+/// For other YAML files, read by NFs.
 nf::YamlLimits yaml_limits(Caller const& caller);
 
-/// Lets one thread of each user at a time do something. Any thread.
+/// One turn per user, held by one thread at a time. Any thread.
 class UserTurns {
  public:
-  /// The turn of a user, as long as this lives.
+  /// The turn of a user, for the lifetime of this object.
   class Turn {
    public:
     Turn(UserTurns& turns, uid_t user) : turns_(&turns), user_(user) {}
@@ -37,7 +37,7 @@ class UserTurns {
     uid_t user_;
   };
 
-  /// Waits while another thread has the user's turn. Cancelled where `gone` ends the wait.
+  /// Waits while another thread has the user's turn. Cancelled if `gone` ends the wait.
   Result<Turn> take(uid_t user, std::stop_token const& gone);
 
  private:

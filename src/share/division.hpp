@@ -16,29 +16,28 @@
 
 namespace catena::share {
 
-/// Where an NF's share of a GPU lies: its SMs are those from number `first` on.
+/// The SMs of an NF on a GPU: those of its share, from number `first` on.
 struct Part {
   std::uint32_t first = 0;
   Share share;
   bool operator==(Part const&) const = default;
 };
 
-/// A GPU and the chains whose NFs share it: which part each NF has, by schedule() over the NFs of all chains. Chains
-/// come and go, and what they do is looked at now and then; whoever has parts takes others between two launches, in his
-/// own time. Until all have done that, parts of before and of now may have SMs in common, which makes them slower and
-/// nothing else.
+/// A GPU and the chains whose NFs share it: the part of each NF, by schedule() over the NFs of all chains. Chains come
+/// and go, and their traffic is checked from time to time. Each chain switches to its new parts between two launches,
+/// at its own time. Until all have switched, old and new parts may have SMs in common, which only makes them slower.
 ///
 /// Thread rule: any thread. Members keep it alive.
 class Division : public std::enable_shared_from_this<Division> {
  public:
-  /// How long after one look the next one is, at least.
+  /// Minimum time between two checks.
   static constexpr std::chrono::milliseconds kPeriod{500};
 
-  /// What the NFs of a chain want now, and how fast they are: always as many, in the same order. Called by threads of
-  /// other members, never after its own has gone, and must not come back here.
+  /// The current demands and speeds of the NFs of a chain: always the same number, in the same order. Called by threads
+  /// of other members, never after the end of its own, and must not call this object.
   using Demands = std::function<Result<std::vector<NfDemand>>()>;
 
-  /// A chain. Leaves with its destruction.
+  /// A chain. Its destruction ends the membership.
   class Member {
    public:
     ~Member();
@@ -54,7 +53,7 @@ class Division : public std::enable_shared_from_this<Division> {
 
     std::shared_ptr<Division> division_;
     Demands demands_;
-    std::vector<Part> parts_;  ///< one for each NF
+    std::vector<Part> parts_;  ///< one per NF
   };
 
   explicit Division(Mode mode) : mode_(mode) {}
@@ -62,12 +61,12 @@ class Division : public std::enable_shared_from_this<Division> {
   Division& operator=(Division const&) = delete;
 
   Mode mode() const { return mode_; }
-  /// A chain joins, and all have other parts. Errors, after which everything is as before: as schedule() and `demands`,
-  /// of any chain; InvalidArgument: others see another shape of the GPU.
+  /// Adds a chain, and gives all NFs new parts. Errors, after which nothing has changed: as schedule() and `demands`,
+  /// of any chain; InvalidArgument: the other members have another shape of the GPU.
   Result<std::unique_ptr<Member>> join(GpuShape gpu, Demands demands);
-  /// Has parts follow the NFs' speeds and needs, where they have changed since they were handed out and the mode asks
-  /// for that; at once where packets wait for an NF that had what it needed. Nothing if the last look is less than
-  /// kPeriod ago. Errors: as schedule() and any chain's demands; parts stay.
+  /// Adapts parts to the NFs' speeds and needs, if these have changed since the last assignment and the mode requires
+  /// it; at once if packets wait for an NF with a part sized for its need. Does nothing within kPeriod of the last
+  /// check. Errors: as schedule() and any chain's demands; parts stay.
   Status look(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
  private:
@@ -81,11 +80,11 @@ class Division : public std::enable_shared_from_this<Division> {
   GpuShape gpu_;
   std::vector<Member*> members_;
   TrafficChange change_;
-  std::vector<bool> has_limit_;  ///< of each NF: it was handed out what it needed, and that was known
+  std::vector<bool> has_limit_;  ///< per NF: its need was known, and its part is sized for it
   std::chrono::steady_clock::time_point looked_;
 };
 
-/// The divisions of a service, one for each device that chains share, whatever they call it. Any thread.
+/// The divisions of a service, one for each device shared by chains, under any name of it. Any thread.
 class Divisions {
  public:
   explicit Divisions(Mode mode) : mode_(mode) {}

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-/// A kernel that passes, and places in it for one thing more.
+/// A valid kernel, with places for insertions.
 namespace catena::static_check::testing {
 
-/// What is put in: in front of everything, after the framework's header, in the vendor's namespace, in the kernel.
+/// Inserted texts: at the start of the file, after the framework's header, in the vendor's namespace, in the kernel.
 struct Pieces {
   std::string_view first = {};
   std::string_view global = {};
@@ -69,7 +69,7 @@ CATENA_KERNEL(base) {
 )");
 }
 
-/// As a plan for a kernel that reads and writes the whole frame makes them.
+/// The macros of a plan for a kernel that reads and writes the whole frame.
 inline std::vector<std::string> defines() {
   return {"CATENA_SHARED=0U",      "CATENA_READS=549755813887UL", "CATENA_WRITES=549755813887UL",
           "CATENA_IN_COLUMNS=0UL", "CATENA_OUT_COLUMNS=0UL",      "CATENA_FRAMES=2U",
@@ -87,7 +87,7 @@ inline Report check(std::string const& text, Limits const& limits = {}) {
   return check_files(std::array<kernel::EmbeddedFile, 1>{{{"base.kernel.cpp", text.c_str()}}}, limits);
 }
 
-/// For messages of tests.
+/// For test messages.
 inline std::string text_of(std::vector<Finding> const& findings) {
   std::string text;
   for (Finding const& finding : findings) {

@@ -11,26 +11,26 @@
 
 #include "device/device.hpp"
 
-/// The static check of a kernel's source (G-NET, section 5): what a vendor wrote reaches memory through IsoPtr alone.
-/// It is a pass over the syntax tree of both dialects that knows what a kernel may be made of and refuses everything
-/// else. docs/writing-an-nf.md lists the rules, what a kernel that passes cannot do, and what is not promised.
+/// The static check of a kernel's source (G-NET, section 5): a vendor's code reaches memory through IsoPtr only. It is
+/// a pass over the syntax tree of both dialects, which accepts known constructs and refuses everything else.
+/// docs/writing-an-nf.md lists the rules, the limits of a kernel that passes, and the properties not promised.
 namespace catena::static_check {
 
 struct Finding {
-  std::string file;      ///< as the author named it; empty if the source as a whole is meant
+  std::string file;      ///< as named by the author; empty for the source as a whole
   std::uint32_t line;    ///< from 1; 0 without a place
   std::uint32_t column;  ///< byte of the line, from 1; 0 without a place
-  std::string rule;      ///< stable name, as "pointer"
-  std::string message;   ///< what was found and what to write instead, on one line
+  std::string rule;      ///< stable name, such as "pointer"
+  std::string message;   ///< the problem and the replacement to write, on one line
 
   /// "file:line:column: message [rule]".
   std::string text() const;
 };
 
-/// Sorted by place.
+/// Sorted by position.
 struct Report {
   std::vector<Finding> refused;   ///< the kernel must not run beside others
-  std::vector<Finding> cautions;  ///< it may, with a limit of time: loops without a known bound, divisors that may be 0
+  std::vector<Finding> cautions;  ///< it may with a time limit: loops without a known bound, divisors that may be 0
 
   bool ok() const { return refused.empty(); }
 };
@@ -41,12 +41,12 @@ struct Limits {
   std::chrono::seconds time{60};
 };
 
-/// Checks a kernel: `source` is what program::with_sdk() made of its files, with the macros of one plan. Other plans
-/// instantiate other templates, so each is checked before it is compiled. Of `source` the headers that with_sdk() added
-/// are trusted and nothing else: it is read by a program of its own with limits of time and memory, and a source with
-/// which that does not come to an end is refused (rule "no-end"). Thread rule: any.
-/// Errors: InvalidArgument if a macro is none that plans define, or no number that they have for it; Unavailable if the
-/// program that checks is not installed, or no folder can be made for it.
+/// Checks a kernel. `source`: the result of program::with_sdk() for its files, with the macros of one plan. Other plans
+/// instantiate other templates, so each is checked before it is compiled. Only the headers added by with_sdk() are
+/// trusted. A separate program reads the source, with limits of time and memory; if it does not finish, the source is
+/// refused (rule "no-end"). Thread rule: any.
+/// Errors: InvalidArgument for a macro unknown to plans, or for a value that plans do not give it; Unavailable if the
+/// checking program is not installed, or if no folder can be created for it.
 Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits = {});
 
 }  // namespace catena::static_check

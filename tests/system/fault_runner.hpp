@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// Runs chains on a device that fails, and holds what came out to what docs/concepts.md promises.
+/// Runs chains on a device that fails, and holds what came out to what docs/failures.md promises.
 namespace catena::testing {
 
 /// How the device fails.

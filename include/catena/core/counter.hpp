@@ -6,8 +6,8 @@
 
 namespace catena {
 
-/// A count that one thread at a time changes and any thread reads at any time; changing it costs what it does without
-/// other threads. Counts that are read together need not be of the same moment.
+/// A counter with one writer thread at a time. Any thread may read it at any time. An update costs as much as that of a
+/// plain integer. Counters read together need not be of the same moment.
 class Counter {
  public:
   Counter() = default;

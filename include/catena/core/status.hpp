@@ -4,7 +4,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-/// Errors of the control plane: set-up, configuration, device calls. A packet never has a Status: it has a verdict.
+/// Errors of the control plane: set-up, configuration, device calls. Packets have a verdict, never a Status.
 namespace catena {
 
 using Status = absl::Status;
@@ -16,7 +16,7 @@ using Result = absl::StatusOr<T>;
 #define CATENA_CONCAT_INNER(a, b) a##b
 #define CATENA_CONCAT(a, b) CATENA_CONCAT_INNER(a, b)
 
-/// Returns from the enclosing function when `expression` (a Status) is not OK.
+/// Returns from the enclosing function if `expression` (a Status) is not OK.
 #define CATENA_RETURN_IF_ERROR(expression)                                      \
   do {                                                                          \
     if (::catena::Status catena_status_ = (expression); !catena_status_.ok()) { \

@@ -12,7 +12,7 @@
 
 namespace catena {
 
-/// One argument of concat() as text. Views a string, which outlives it; has the text of a number itself.
+/// One argument of concat() as text. Views a string, which outlives it; stores the text of a number itself.
 class TextPiece {
  public:
   // NOLINTBEGIN(google-explicit-constructor): arguments of concat() become pieces
@@ -54,8 +54,9 @@ inline std::string concat_pieces(std::initializer_list<TextPiece> pieces) {
   return text;
 }
 
-/// The arguments one after another: strings, characters, and numbers as fmt writes them. (Abseil's StrCat here does not
-/// take std::string_view.) No argument is formatted by a template of its own: there are more than a thousand calls.
+/// The concatenation of the arguments: strings, characters, and numbers as fmt writes them. (Abseil's StrCat here does
+/// not take std::string_view.) No argument type instantiates a formatting template of its own, as concat() has more
+/// than a thousand calls.
 template <typename... Args>
 std::string concat(Args const&... args) {
   return concat_pieces({TextPiece(args)...});

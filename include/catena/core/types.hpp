@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Integer types with one width on the host, in CUDA and in OpenCL. No std header may be needed: kernels include this.
+// Integer types with one width on the host, in CUDA and in OpenCL. Kernels include this file, so it includes no std
+// header.
 #if defined(__OPENCL_CPP_VERSION__)
-// OpenCL reserves these words (beside the spellings with two underscores); C++ and CUDA do not, and one source serves
-// all of them.
+// OpenCL reserves these words (beside the spellings with two underscores). C++ and CUDA do not, and all of them compile
+// the same source.
 #define kernel catena_word_kernel
 #define local catena_word_local
 #define generic catena_word_generic

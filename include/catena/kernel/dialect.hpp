@@ -5,9 +5,9 @@
 #include <catena/kernel/launch_params.hpp>
 #include <catena/kernel/shared_layout.hpp>
 
-/// The device dialect: the few primitives that CUDA (through NVRTC) and OpenCL (C++ for OpenCL) spell differently.
-/// Kernels use these and nothing else of either language: no vector types, printf, work-group functions, C11 atomics,
-/// no `__local` variable inside a kernel (use Context::local()), no `long long` (128 bits on OpenCL; u64{1} << 40, not
+/// The device dialect: the few primitives that differ between CUDA (through NVRTC) and OpenCL (C++ for OpenCL). Kernels
+/// use these and nothing else of either language: no vector types, printf, work-group functions, C11 atomics, no
+/// `__local` variable inside a kernel (use Context::local()), no `long long` (128 bits on OpenCL; u64{1} << 40, not
 /// 1ULL << 40), no large struct by value (compilers unroll the copy). A kernel is one C++17 source:
 ///
 ///     #include <catena/kernel/context.hpp>
@@ -17,19 +17,19 @@
 ///       ...
 ///     }
 ///
-/// Every function is a device function; nothing needs an annotation.
+/// Every function is a device function, without annotation.
 namespace catena::kernel {
 
 #if defined(__CUDACC_RTC__)
 
 #define CATENA_UNROLL _Pragma("unroll")
-/// Not for NFs: a group may take the packets of several, one after another (CATENA_ANY_GROUPS).
+/// Not for NFs, because one work-group may process several groups of packets, one after another (CATENA_ANY_GROUPS).
 inline u32 global_id() { return blockIdx.x * blockDim.x + threadIdx.x; }
 inline u32 local_id() { return threadIdx.x; }
 inline u32 group_size() { return blockDim.x; }
 inline u32 group_id() { return blockIdx.x; }
 inline u32 group_count() { return gridDim.x; }
-/// Waits for all work-items of the group; local and global writes before it are seen after it.
+/// Waits for all work-items of the group. Earlier local and global writes are visible afterwards.
 inline void barrier_all() { __syncthreads(); }
 inline u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
 inline u32 byte_swap(u32 value) { return __byte_perm(value, 0, 0x0123); }
@@ -63,10 +63,10 @@ inline u32 group_id() { return static_cast<u32>(get_group_id(0)); }
 inline u32 group_count() { return static_cast<u32>(get_num_groups(0)); }
 inline void barrier_all() { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }
 #if defined(CATENA_OPENCL_BITCODE)
-// PoCL knows no to_global() on this route; clang makes an instruction of this.
+// PoCL has no to_global() in this mode; clang compiles this to an instruction.
 inline u32 atomic_add(u32* at, u32 value) { return __sync_fetch_and_add(at, value); }
 #else
-// Drivers may have atomics for global and local memory only, even where SPIR-V has them for both at once.
+// Drivers may have atomics for global and local memory only, even if SPIR-V has generic ones.
 inline u32 atomic_add(u32* at, u32 value) {
   __global u32* in_global = to_global(at);
   return in_global != nullptr ? ::atomic_add(in_global, value) : ::atomic_add(to_local(at), value);
@@ -96,8 +96,9 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value |
 #error "catena/kernel/dialect.hpp is for kernels: compile it through catena::kernel::build()"
 #endif
 
-// What a work-group does: the packets of one group; with CATENA_ANY_GROUPS, where a launch may have fewer groups than
-// its packets need, those of every group_count()th from its own on. All its work-items go through as many rounds.
+// The loop of a work-group: the packets of one group. With CATENA_ANY_GROUPS a launch may have fewer groups than its
+// packets need, and a work-group takes every group_count()th group from its own on. All its work-items take the same
+// number of rounds.
 #if CATENA_ANY_GROUPS
 #define CATENA_FOR_GROUPS(body, params)                                          \
   const catena::u32 catena_groups = catena::kernel::KernelEntry::groups(params); \

@@ -5,9 +5,9 @@
 #include <catena/kernel/fault.hpp>
 
 /// Isolation (G-NET, section 5): the framework gives kernels no bare pointers. An IsoPtr knows its address space and
-/// checks each access; one out of bounds is not performed, is counted, and drops the packet it was made for. That stops
-/// mistakes. A kernel that makes pointers itself, by casts or of its own variables, is refused by the static check of
-/// its source (`catena check-kernel`); nothing here stops it.
+/// checks each access. An access out of bounds is not performed, is counted, and drops its packet. This stops mistakes.
+/// A kernel with pointers of its own, from casts or to its own variables, is refused by the static check of its source
+/// (`catena check-kernel`); nothing here stops it.
 namespace catena::kernel {
 
 class Context;
@@ -23,25 +23,25 @@ struct IsPointer<T*> {
   static constexpr bool kValue = true;
 };
 
-/// Accesses are checked. No option, variable or macro changes that: the benchmark that measures what the checks cost
-/// (bench/isoptr) changes this line in the copy of this text that it compiles.
+/// Accesses are checked. No option, variable or macro changes this. The benchmark of the checks (bench/isoptr) changes
+/// this line in its own copy of this text.
 inline constexpr bool kChecked = true;
 }  // namespace detail
 
-/// Accesses of a work-item that were out of bounds, in registers until its Context ends and reports them: a way to a
-/// report at each access would keep the compiler from asking memory for the next one before that.
+/// A work-item's accesses out of bounds, in registers until its Context ends and reports them. A branch to a report at
+/// each access would keep the compiler from issuing the next load before it.
 struct FaultNotes {
   u32 count = 0;
-  u32 address_space = 0;  ///< of the last one, as what follows
+  u32 address_space = 0;  ///< of the last access, as the next two
   u64 offset = 0;
   u64 size = 0;
 };
 
-/// Where an IsoPtr notes them. The Context that it is of must outlive it.
+/// Where an IsoPtr notes its faults. Its Context must outlive it.
 struct FaultSink {
   FaultNotes* notes;
 
-  /// Without a branch: `outside` is false nearly always.
+  /// Without a branch, because `outside` is false nearly always.
   void note(bool outside, AddressSpace address_space, u64 offset, u64 size) const {
     notes->count += outside ? 1 : 0;
     notes->address_space = outside ? address_space : notes->address_space;
@@ -50,27 +50,27 @@ struct FaultSink {
   }
 };
 
-/// Words that fetch() and put() take at once.
+/// Maximum words of one fetch() or put().
 inline constexpr u32 kMaxWords = 256;
 
-/// Words of a packet that are on their way from memory: all are asked for before any is waited for, and none is before
-/// it is used. A kernel that reads word by word waits for memory once a word.
+/// Words of a packet in flight from memory. All loads are issued before the first wait, and each word is waited for at
+/// its use. A kernel that reads word by word waits for memory once per word.
 template <u32 Words>
 struct Fetched {
   static_assert(Words != 0 && Words <= kMaxWords, "1 to 256 words are fetched at once");
-  u32 raw[Words + 1];  ///< as memory has them, from the word on in which the first byte is
-  u32 shift;           ///< bits before that byte
-  u32 words;           ///< asked for
+  u32 raw[Words + 1];  ///< as in memory, starting with the word of the first byte
+  u32 shift;           ///< bits before the first byte
+  u32 words;           ///< number of requested words
 
-  /// Word k. Precondition: it was asked for.
+  /// Word k. Precondition: it was requested.
   u32 word(u32 k) const { return byte_swap(shift_right(raw[k], raw[k + 1], shift)); }
-  /// The same; 0 where it was not asked for.
+  /// The same; 0 if it was not requested.
   u32 operator[](u32 k) const { return k < words ? word(k) : 0; }
 };
 
-/// `count` elements of T starting at `base`, of which no access leaves. A read outside gives T{}, a write outside
-/// does nothing. Offsets in the fault report are in bytes from `base`. Only the framework makes one that reaches what
-/// no other reaches: kernels get theirs from Context and PacketView, and parts of them from sub().
+/// `count` elements of T starting at `base`; no access leaves them. A read outside gives T{}, a write outside does
+/// nothing. Offsets in the fault report are in bytes from `base`. Only the framework creates an IsoPtr to new memory.
+/// Kernels get theirs from Context and PacketView, and parts of them from sub().
 template <typename T>
 class IsoPtr {
   static_assert(!detail::IsPointer<T>::kValue, "an IsoPtr does not reach pointers: what they point to is not checked");
@@ -89,7 +89,7 @@ class IsoPtr {
       base_[i] = value;
     }
   }
-  /// Elements i .. i + Count - 1, all of them read before any is waited for; as [] where they are not inside.
+  /// Elements i .. i + Count - 1, with all loads issued before the first wait; as [] if they are not inside.
   template <u32 Count>
   void read(u64 i, T (&values)[Count]) const {
     const bool inside = holds<Count>(i);
@@ -111,7 +111,7 @@ class IsoPtr {
     }
     return value;
   }
-  /// Elements i .. i + Bytes - 1 become the low bytes of `value`, the highest first; T is u8. One access.
+  /// Sets elements i .. i + Bytes - 1 to the low bytes of `value`, the highest first; T is u8. One access.
   template <u32 Bytes>
   void set_big_endian(u64 i, u64 value) const {
     static_assert(sizeof(T) == 1 && Bytes <= sizeof(u64), "a number is of at most 8 bytes");
@@ -123,7 +123,8 @@ class IsoPtr {
       base_[i + k] = static_cast<T>(value >> (8 * (Bytes - 1 - k)));
     }
   }
-  /// `words` (at most Words) big-endian words from element i on; T is u8. For any address. Of none, i may be any.
+  /// `words` (at most Words) big-endian words from element i on; T is u8. For any alignment. With 0 words, i may be
+  /// any.
   template <u32 Words>
   Fetched<Words> fetch(u64 i, u32 words) const {
     static_assert(sizeof(T) == 1, "words are fetched from bytes");
@@ -135,7 +136,7 @@ class IsoPtr {
     const u32 beside = static_cast<u32>(reinterpret_cast<u64>(base_ + i) % 4);
     fetched.words = words;
     fetched.shift = 8 * beside;
-    // only words of which some bytes lie inside; the others of their bytes are shifted out
+    // only words with bytes inside; their other bytes are shifted out
     const auto* from = reinterpret_cast<const u32*>(base_ + i - beside);
     const u32 touched = words != 0 && beside != 0 ? words + 1 : words;
     CATENA_UNROLL
@@ -148,8 +149,8 @@ class IsoPtr {
   }
   /// Elements i .. i + 3 as one big-endian word; T is u8.
   u32 be32(u64 i) const { return fetch<1>(i, 1)[0]; }
-  /// Elements i .. i + 4 * Words - 1 become these big-endian words; T is u8. For any address; whole words are written
-  /// where it is even.
+  /// Sets elements i .. i + 4 * Words - 1 to these big-endian words; T is u8. For any alignment; whole words are
+  /// written at even addresses.
   template <u32 Words>
   void put(u64 i, u32 const (&words)[Words]) const {
     static_assert(sizeof(T) == 1, "words are put into bytes");
@@ -182,17 +183,17 @@ class IsoPtr {
     const u32 words[1] = {value};
     put<1>(i, words);
   }
-  /// Adds atomically; returns the value before. T is u32.
+  /// Adds atomically; returns the previous value. T is u32.
   u32 add(u64 i, u32 value) const {
     static_assert(sizeof(T) == 4, "atomic_add() is for u32");
     return holds(i) ? atomic_add(base_ + i, value) : 0;
   }
-  /// Reads of which each needs the one before. Each is checked, as by [], but what was outside is reported when the
-  /// object ends, so that there is no branch between two. The furthest is described, and counts once. The first
-  /// 2^32 - 1 elements are reached.
+  /// Dependent reads, each at a position from the read before. Each is checked, as by [], but the destructor reports
+  /// faults, so that no branch is between two reads. The furthest fault is described, and counts once. Only the first
+  /// 2^32 - 1 elements are readable.
   class Lookups;
   Lookups lookups() const;
-  /// Elements [first, first + count) as a pointer of their own; cut to what this one may reach.
+  /// Elements [first, first + count) as an IsoPtr of their own; empty, and a fault, if they are not inside this one.
   IsoPtr sub(u64 first, u64 count) const {
     const bool inside = first <= count_ && count <= count_ - first;
     if (!checked(inside, first + count)) {
@@ -207,7 +208,7 @@ class IsoPtr {
   IsoPtr(T* base, u64 count, AddressSpace address_space, FaultSink sink)
       : base_(base), count_(count), address_space_(address_space), sink_(sink) {}
 
-  /// Whether elements i .. i + Count - 1 may be reached; notes it where they may not.
+  /// Whether elements i .. i + Count - 1 are inside; notes a fault if they are not.
   template <u32 Count = 1>
   bool holds(u64 i) const {
     return checked(Count == 1 ? i < count_ : count_ >= Count && i <= count_ - Count, i);

@@ -3,12 +3,12 @@
 
 #include <catena/packet/slot.hpp>
 
-/// The shared buffer as host and kernels see it: the twins of the packet pool's slots, then the packets' metadata, one
-/// array per field.
+/// The layout of the shared buffer for host and kernels: the twins of the packet pool's slots, then the packets'
+/// metadata, one array per field.
 namespace catena::kernel {
 
-/// Where the array of a metadata field starts in a shared buffer, in bytes per slot; kMetaLayers comes first. Times
-/// slots it is a multiple of 8 for every number of slots that a pool may have. A kernel makes a constant of it first: a
+/// Start of the array of a metadata field in a shared buffer, in bytes per slot; kMetaLayers comes first. Multiplied by
+/// the slots it is a multiple of 8 for every valid pool size. A kernel assigns it to a constant first, because a
 /// compiler may leave the loop in.
 constexpr u32 shared_meta_prefix(u32 field) {
   u32 bytes = packet::kSlotBytes;
@@ -21,17 +21,17 @@ constexpr u64 shared_buffer_bytes(u64 slots) {
   return slots * (shared_meta_prefix(packet::kMetaVerdict) + packet::field_size(packet::kMetaVerdict));
 }
 
-/// The front of a launch buffer: what differs from one launch to the next. Kernels get the rest by value, so that a
-/// device can record them once and run them again.
+/// The start of a launch buffer: the values that differ between launches. Kernels get the others by value, so that a
+/// device can record kernels once and replay them.
 struct alignas(16) LaunchHeader {
   u32 rows;
-  u32 processed;      ///< rows in front of this one are the NF's; their output columns that it writes are left alone
-  u32 upload_blocks;  ///< of this launch buffer, in all
+  u32 processed;      ///< rows below this number are the NF's; their output columns written by it are left alone
+  u32 upload_blocks;  ///< of this launch buffer, in total
   u32 reserved;
 };
 static_assert(sizeof(LaunchHeader) == 16);
 
-/// Rows of every column of a launch of `rows` rows.
+/// Rows of each column in a launch of `rows` rows.
 constexpr u32 padded_rows(u32 rows) { return (rows + 15) / 16 * 16; }
 
 }  // namespace catena::kernel

@@ -7,14 +7,14 @@
 
 namespace catena::kernel {
 
-/// A file whose text is part of the program: static storage. catena_add_nf() makes the table of an NF's kernel files.
+/// A file embedded in the program, in static storage. catena_add_nf() generates the table of an NF's kernel files.
 struct EmbeddedFile {
   const char* name;
   const char* text;
 };
 
-/// A kernel as its author declares it. Which fields it sees is in the NF's hints, how large its aux and result structs
-/// are in the NF's descriptor; what a plan adds is no concern of the author.
+/// A kernel as declared by its author. The NF's hints name its fields, and the NF's descriptor has the sizes of its aux
+/// and result structs. Additions by a plan do not concern the author.
 struct KernelSpec {
   std::span<const EmbeddedFile> source;  ///< kernel file first
   std::string name;                      ///< CATENA_KERNEL name
@@ -23,10 +23,10 @@ struct KernelSpec {
   std::uint32_t local_bytes = 0;         ///< local memory per group
   std::uint32_t spill_factor = 0;        ///< device-only spill bytes per byte of the frames
   std::uint32_t headroom = 0;            ///< bytes by which the kernel may grow a frame at its front; a multiple of 16
-  std::uint32_t tailroom = 0;            ///< and at its end; a frame does not grow beyond its slot
+  std::uint32_t tailroom = 0;            ///< likewise at its end; a frame does not grow beyond its slot
 };
 
-/// Limits of an NF's aux and result structs; both are multiples of 4 bytes.
+/// Limits of the sizes of an NF's aux and result structs; both are multiples of 4 bytes.
 inline constexpr std::uint32_t kMaxAuxBytes = 64;
 inline constexpr std::uint32_t kMaxResultBytes = 256;
 

@@ -7,20 +7,20 @@
 
 namespace catena::nf {
 
-/// One alert for `--eve`: what the NF knows of it. The framework adds time, addresses, and the names of chain and NF.
+/// One alert for `--eve`: the NF's members of it. The framework adds time, addresses, and the names of chain and NF.
 struct AlertLine {
   std::uint64_t packet;  ///< Packet::index()
   std::string alert;     ///< a JSON object as in Suricata's EVE: {"action":"allowed","gid":1,"signature_id":7,...}
 };
 
-/// What an NF implements, beside Nf, that has more to say of an alert than its verdict. Thread rule: as Nf.
+/// Implemented, besides Nf, by an NF whose alerts have more detail than a verdict. Thread rule: as Nf.
 class Alerting {
  public:
   virtual ~Alerting() = default;
-  /// From now on alerts are wanted. Without this call there are none.
+  /// Enables alerts. Without this call alerts() stays empty.
   virtual void keep_alerts() = 0;
-  /// Those of the packets that complete() has seen, in its order; a packet may have several. The caller removes what it
-  /// takes.
+  /// The alerts of the packets seen by complete(), in its order; a packet may have several. The caller removes the
+  /// alerts that it takes.
   virtual std::vector<AlertLine>& alerts() = 0;
 };
 

@@ -14,32 +14,33 @@ namespace catena::nf {
 
 struct DropReason;
 
-/// One line of `--record`: the NF's own fields of a packet's decision. The framework adds packet, nf, verdict, reason.
+/// One line of `--record`: the NF's own fields of its decision about a packet. The framework adds packet, nf, verdict,
+/// reason.
 struct RecordLine {
   std::uint64_t packet;
   packet::Verdict verdict;
-  std::int32_t reason;  ///< position in the drop reasons, -1: none
-  std::string fields;   ///< ready JSON members: "\"rule\":103", may be empty
+  std::int32_t reason;  ///< position in the drop reasons, -1 without a reason
+  std::string fields;   ///< finished JSON members: "\"rule\":103", may be empty
 };
 
-/// Outputs that every NF has, and the number of the first of its own.
+/// Outputs of every NF, and the number of its first own output.
 inline constexpr std::uint8_t kPassOutput = 0;
 inline constexpr std::uint8_t kAlertOutput = 1;
 inline constexpr std::uint8_t kOwnOutputs = 2;
 
-/// What the NFs of a data path made of one packet, for whoever has to tell it of each.
+/// Decisions of the NFs of a data path about one packet, for a caller that reports them per packet.
 struct PacketNote {
   static constexpr std::uint16_t kNoReason = 0xffff;
-  std::uint32_t alerts = 0;          ///< bit i: NF number i raised one
-  std::uint16_t reason = kNoReason;  ///< of a packet that was dropped
-  std::uint8_t ended_by = 0;         ///< number of the NF that dropped it or made it a reply
+  std::uint32_t alerts = 0;          ///< bit i: NF number i raised an alert
+  std::uint16_t reason = kNoReason;  ///< of a dropped packet
+  std::uint8_t ended_by = 0;         ///< number of the NF that dropped the packet or made it a reply
 };
 
-/// Where an NF's decisions go: verdicts, counted drop reasons, record lines. One for each NF instance; the framework
-/// owns it. One thread at a time, but for the counts, which any thread may read.
+/// Receives an NF's decisions: verdicts, counted drop reasons, record lines. One per NF instance, owned by the
+/// framework. One thread at a time, except for the counts, which any thread may read.
 class Outcome {
  public:
-  /// `no_reason`: what counts where a number is none of the `reason_count` reasons, as a device gone wrong may give.
+  /// `no_reason`: counted for a number outside the `reason_count` reasons, e.g. from a faulty device.
   Outcome(std::size_t reason_count, bool recording, std::uint32_t no_reason = 0)
       : drops_(reason_count), no_reason_(no_reason), recording_(recording) {}
 
@@ -54,14 +55,14 @@ class Outcome {
       note.ended_by = number_;
     }
   }
-  /// Has decisions noted in `by_slot`, as those of NF number `nf` of at most 32.
+  /// Also stores decisions in `by_slot`, under NF number `nf`, for at most 32 NFs.
   void note_decisions(std::span<PacketNote> by_slot, std::uint8_t nf) {
     notes_ = by_slot;
     number_ = nf;
   }
-  /// The packet is an answer now, rewritten in place by prepare() or complete(): later NFs do not see it, and it leaves
-  /// through the port that it came in on. What the answer is made of must be among the reads of the step that makes it
-  /// (Hints); its writes need no hint, as nobody reads them but tx.
+  /// Marks the packet as an answer, rewritten in place by prepare() or complete(). Later NFs do not see it, and it
+  /// leaves through its ingress port. The source fields of the answer must be among the reads of the step that writes
+  /// it (Hints). Its writes need no hint, as only tx reads them.
   void reply(packet::Packet const& packet) {
     packet.set_verdict(packet::Verdict::kReply);
     ++replies_;
@@ -69,7 +70,7 @@ class Outcome {
       notes_[packet.slot()].ended_by = number_;
     }
   }
-  /// The packet goes on, flagged, by output kAlertOutput.
+  /// Flags the packet, which continues by output kAlertOutput.
   void alert(packet::Packet const& packet) {
     packet.set_verdict(packet::Verdict::kAlert);
     packet.set_output(position_, kAlertOutput);
@@ -78,13 +79,14 @@ class Outcome {
       notes_[packet.slot()].alerts |= 1U << number_;
     }
   }
-  /// The packet goes on by output number `output` of the descriptor's list. Without this it goes by `pass`, or `alert`.
+  /// Sends the packet on by output number `output` of the descriptor's list. Without this call it leaves by `pass` or
+  /// `alert`.
   void leave_by(packet::Packet const& packet, std::uint8_t output) const {
     packet.set_output(position_, static_cast<std::uint8_t>(kOwnOutputs + output));
   }
-  /// Which NF of the chain this is, for whoever asks by which output a packet left it. Before packets.
+  /// Sets the NF's number in the chain, for readers of a packet's output. Called before the first packet.
   void set_position(std::uint8_t nf) { position_ = nf; }
-  /// Whether record lines are wanted; build `fields` only then.
+  /// Whether record lines are enabled; build `fields` only then.
   bool recording() const { return recording_; }
   /// Adds a line; call after drop(), reply() or alert(). `reason` as given to drop(), else -1.
   void record(packet::Packet const& packet, packet::Verdict verdict, std::int32_t reason, std::string fields) {

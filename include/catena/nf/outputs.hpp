@@ -9,11 +9,11 @@
 #include <span>
 #include <string>
 
-/// What an NF writes besides packets. It asks for it here and calls the system for none of it: an NF in a process of
-/// its own has no file system to write to, and the chain's process writes for it what its configuration names.
+/// Outputs of an NF besides packets. An NF uses these classes and no system calls, because an NF in its own process has
+/// no file system to write to. The chain's process writes the outputs named in its configuration.
 namespace catena::nf {
 
-/// One file or receiver. Closed when it is destroyed. One thread at a time.
+/// One file or receiver. The destructor closes it. One thread at a time.
 class Output {
  public:
   virtual ~Output() = default;
@@ -21,44 +21,44 @@ class Output {
   Output(Output const&) = delete;
   Output& operator=(Output const&) = delete;
 
-  /// All of `bytes`, or an error whose message names the output and says what the system said; part of them may be
-  /// written then.
-  ///   a file         adds them to it
-  ///   a kept file    puts them in place of what is in it, in one step, and returns when they and the name are on the
-  ///                  disk: whenever the machine stops, the old bytes or the new ones are there. kMaxKeptBytes at most
-  ///   a receiver     sends them as one datagram, which is lost where the system does not take it at once
+  /// Writes all of `bytes`. The message of an error names the output and has the system's error text; part of the bytes
+  /// may then be written.
+  ///   a file         appends them
+  ///   a kept file    replaces its content with them in one step, and returns when content and name are on the disk. If
+  ///                  the machine stops, the file has the old bytes or the new ones. kMaxKeptBytes at most
+  ///   a receiver     sends them as one datagram, which is lost if the system does not accept it at once
   virtual Status write(std::span<const std::byte> bytes) = 0;
-  /// After the last write(). An error, as of write(), where what was written may not be there.
+  /// Called after the last write(). An error, as of write(), if written bytes may be missing.
   virtual Status close() = 0;
 };
 
 inline constexpr std::size_t kMaxKeptBytes = 65'536;
 
-/// A file that is there for the next run.
+/// A file kept for the next run.
 struct KeptFile {
-  std::optional<std::string> text;  ///< what was in it; nothing: there was none
-  std::unique_ptr<Output> output;   ///< and the right to it: nobody else of this machine has it as long as this lives
+  std::optional<std::string> text;  ///< its content; nullopt if it did not exist
+  std::unique_ptr<Output> output;   ///< the file, locked: no other process of this machine has it while this lives
 };
 
 /// Opens outputs. Any thread.
 class Outputs {
  public:
   virtual ~Outputs() = default;
-  /// `path`: as Config::output_path() gave it. The file is made or emptied; one that an NF in a process of its own
-  /// opened before, and whose process then ended, is gone on with. What the system says where it cannot be; in a
-  /// process also PermissionDenied for what the configuration does not name so.
+  /// `path`: as returned by Config::output_path(). Creates or truncates the file. A file opened by an NF in its own
+  /// process is continued after a restart of this process. Errors of the system; in an NF process also PermissionDenied
+  /// if the configuration does not name `path` as an output file.
   virtual Result<std::unique_ptr<Output>> open_file(std::string const& path) = 0;
-  /// `receiver`: as Config::receiver() gave it. InvalidArgument where its host is no IPv4 address and no name of one;
-  /// ResourceExhausted where the system has no socket; in a process as open_file().
+  /// `receiver`: as returned by Config::receiver(). InvalidArgument if its host is neither an IPv4 address nor the name
+  /// of one; ResourceExhausted if the system has no socket; in an NF process as open_file().
   virtual Result<std::unique_ptr<Output>> connect(std::string const& receiver) = 0;
-  /// The file `name` of `folder`, as Config::output_folder() gave it, which is made, for its owner alone, where it is
-  /// not there. A name has letters, digits, '-' and '_', 64 at most. FailedPrecondition where somebody else has the
-  /// file; InvalidArgument for such a name or a file that is too large; what the system says else; in a process as
+  /// Opens file `name` of `folder`, as returned by Config::output_folder(). A missing folder is created, for its owner
+  /// alone. A name has letters, digits, '-' and '_', 64 at most. FailedPrecondition if another process has the file;
+  /// InvalidArgument for any other name or a file above the limit; else errors of the system; in an NF process as
   /// open_file(), and ResourceExhausted for more than 256 outputs.
   virtual Result<KeptFile> open_kept(std::string const& folder, std::string const& name) = 0;
 };
 
-/// With the rights of the thread that calls, at once: what an NF in the chain's process has.
+/// Outputs opened at once, with the rights of the calling thread; for an NF in the chain's process.
 std::shared_ptr<Outputs> own_outputs();
 
 }  // namespace catena::nf

@@ -9,24 +9,24 @@
 
 namespace catena::nf {
 
-/// What time it is, as the stamps of packets tell it: for NFs whose state ends with time. It never goes back, and no
-/// stamp stops it for long:
+/// The current time by the stamps of packets, for NFs whose state expires. It never goes back, and no stamp stops it
+/// for long:
 ///
-///   a stamp that goes on       the clock goes on by as much, but by at most kLongestStepNs
-///   one that goes back         the clock stays: packets of several queues come a little out of order, and a capture
-///                              may have single stamps that are wrong
-///   kStepPackets of them in a  the stamps were set back, or an earlier one was far ahead: the clock goes on from where
-///   row, by over kSlackNs      it is, by the differences of the stamps from now on
+///   a later stamp              advances the clock by the difference, by at most kLongestStepNs
+///   an earlier stamp           leaves the clock unchanged: packets of several queues are slightly out of order, and a
+///                              capture may have single wrong stamps
+///   kStepPackets of these in   the stamps were set back, or an earlier one was far ahead: the clock continues from its
+///   a row, by over kSlackNs    value, by the differences of the stamps from now on
 ///
-/// What it says depends on the sequence of stamps alone. It starts at the first stamp. Not thread safe.
+/// Its value depends on the sequence of stamps alone. It starts at the first stamp. Not thread safe.
 class PacketClock {
  public:
   static constexpr std::uint64_t kSlackNs = 1'000'000'000;
   static constexpr std::uint32_t kStepPackets = 64;
-  /// Longer than any time-out; short enough that hundreds of jumps fit before 64 bits are used up.
+  /// Longer than any time-out; short enough for hundreds of jumps before 64 bits are used up.
   static constexpr std::uint64_t kLongestStepNs = 2ULL * 365 * 86'400 * 1'000'000'000;
 
-  /// Takes a packet's stamp, or the time of a tick, and returns what time it is.
+  /// Takes a packet's stamp, or the time of a tick, and returns the current time.
   std::uint64_t advance(std::uint64_t stamp_ns) {
     if (stamp_ns >= stamp_ns_) [[likely]] {
       const std::uint64_t step = std::min(stamp_ns - stamp_ns_, kLongestStepNs);
@@ -45,7 +45,7 @@ class PacketClock {
   }
   std::uint64_t now_ns() const { return now_ns_; }
 
-  /// For a clock that goes on elsewhere.
+  /// Moves a clock to another process.
   void save(StateWriter& state) const {
     state.put(now_ns_);
     state.put(stamp_ns_);
@@ -63,8 +63,8 @@ class PacketClock {
   static constexpr std::uint64_t kLatestStartNs = std::uint64_t{1} << 63;  // the year 2262
 
   std::uint64_t now_ns_ = 0;
-  std::uint64_t stamp_ns_ = std::numeric_limits<std::uint64_t>::max();  // what now_ns_ was taken from
-  std::uint32_t behind_ = 0;                                            // stamps in a row that were far behind it
+  std::uint64_t stamp_ns_ = std::numeric_limits<std::uint64_t>::max();  // the stamp that now_ns_ corresponds to
+  std::uint32_t behind_ = 0;                                            // consecutive stamps far before it
   bool started_ = false;
 };
 

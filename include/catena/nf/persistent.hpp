@@ -5,29 +5,29 @@
 
 namespace catena::nf {
 
-/// What a run is, for NFs whose state outlives it.
+/// Properties of a run, for NFs whose state outlives it.
 struct RunContext {
-  bool live_tx = false;  ///< packets leave for a network; else they go to a capture, or nowhere
-  /// The operator says that no key of the chain was used before (`catena run --new-keys`). It is about this start, or
-  /// this change of a chain: who goes on after it asks again.
+  bool live_tx = false;  ///< packets leave for a network; else they go to a capture or are discarded
+  /// The operator states that no key of the chain was used before (`catena run --new-keys`). Valid for this start, or
+  /// this change of a chain; a later replacement needs a new statement.
   bool new_keys = false;
-  /// NFs go on for those of another process: a Portable has Persistent::join() and Portable::prepare_to_load() called,
+  /// The NFs replace NFs of another process. A Portable then gets Persistent::join() and Portable::prepare_to_load(),
   /// in place of Persistent::start().
   bool goes_on = false;
 };
 
-/// What an Nf implements besides, if its state outlives a run.
+/// Implemented, besides Nf, by an NF whose state outlives a run.
 class Persistent {
  public:
   virtual ~Persistent() = default;
 
-  /// Before the first packet of a run, once: takes up what an earlier run left. Programs that only inspect a chain do
-  /// not call it. Errors say what the operator has to do; the run then does not start. FailedPrecondition: another run
-  /// has what this one needs; InvalidArgument: what the configuration asks for cannot be, whatever else runs. What a
-  /// run leaves, Nf::finish() writes.
+  /// Loads the state left by an earlier run. Called once, before the first packet of a run; programs that only inspect
+  /// a chain do not call it. An error names the operator's remedy, and the run then does not start. FailedPrecondition:
+  /// another run holds a resource of this one. InvalidArgument: the configuration is impossible, whatever else runs.
+  /// Nf::finish() writes the state at the end of a run.
   virtual Status start(RunContext const& context) = 0;
-  /// Instead, of an NF that takes the place of another one in a running chain, before Nf::prepare_to_adopt(): the run
-  /// as the operator wants it now.
+  /// Called instead of start() on an NF that replaces another one in a running chain, before Nf::prepare_to_adopt().
+  /// Gets the run as the operator wants it now.
   virtual void join(RunContext const& /*context*/) {}
 };
 

@@ -13,8 +13,8 @@
 
 namespace catena::nf {
 
-/// Numbers for a state, one after another, as this machine has them. Who reads it may be another version of the NF: one
-/// whose state changes its form begins it with a number that says which it is.
+/// Writes the numbers of a state one after another, in this machine's representation. The reader may be another version
+/// of the NF, so an NF whose state format changes starts the state with a version number.
 class StateWriter {
  public:
   template <std::integral T>
@@ -27,7 +27,7 @@ class StateWriter {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(text.data(), text.size()));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  /// So much is to come, about.
+  /// Reserves memory for about `bytes` more bytes.
   void reserve(std::size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   std::vector<std::byte> const& bytes() const { return bytes_; }
 
@@ -35,8 +35,8 @@ class StateWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what a StateWriter wrote; the bytes, which may be any, outlive it. Where they end too early all that is read
-/// is 0, and is_sound() false from then on.
+/// Reads the output of a StateWriter. The bytes may be arbitrary and outlive the reader. Past their end every value is
+/// 0, and is_sound() is false from then on.
 class StateReader {
  public:
   explicit StateReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -49,7 +49,7 @@ class StateReader {
       return value;
     }
     if constexpr (std::same_as<T, bool>) {
-      value = bytes_.front() != std::byte{0};  // another byte is no bool
+      value = bytes_.front() != std::byte{0};  // other bytes are no bool
     } else {
       std::memcpy(&value, bytes_.data(), sizeof value);
     }
@@ -67,7 +67,7 @@ class StateReader {
     return text;
   }
   bool is_sound() const { return is_sound_; }
-  /// Whether it was sound to its end.
+  /// Whether all bytes were read without an error.
   bool is_done() const { return is_sound_ && bytes_.empty(); }
 
  private:
@@ -79,21 +79,21 @@ class StateReader {
   bool is_sound_ = true;
 };
 
-/// What an Nf implements besides, if what packets leave in it can go on in another process: where Nf::adopt() would be
-/// called if both were in one.
+/// Implemented, besides Nf, by an NF whose state can move to another process. Used in place of Nf::adopt(), which needs
+/// both NFs in one process.
 class Portable {
  public:
   virtual ~Portable() = default;
 
-  /// Makes all ready so that load() can go on for another one, which still has packets and its files. Errors, for
-  /// people: what stands against it. Persistent::start() may come after it instead of load().
+  /// Prepares load(), while the NF to be replaced still has packets and its files. An error gives the reason, for the
+  /// operator. Persistent::start() may follow instead of load().
   virtual Status prepare_to_load() { return absl::OkStatus(); }
-  /// Writes it, when there are no more packets for this NF. finish() is not called then.
+  /// Writes the state, after the last packet of this NF. finish() is not called then.
   virtual void save(StateWriter& state) const = 0;
-  /// Takes over what save() of another NF of the same type wrote, which is gone and has closed its files, before the
-  /// first packet. Whatever it reads may be wrong. Errors leave the NF as it was made:
-  ///   FailedPrecondition  this configuration has no place for it; says for people what stands against it
-  ///   DataLoss            no such NF wrote this
+  /// Takes over the output of save() of another NF of the same type, before the first packet. The other NF is gone and
+  /// has closed its files. The bytes may be arbitrary. Errors leave the NF as it was created:
+  ///   FailedPrecondition  this configuration has no place for the state; the message tells the operator why
+  ///   DataLoss            no such NF wrote these bytes
   virtual Status load(StateReader& state) = 0;
 };
 

@@ -10,23 +10,23 @@
 
 namespace catena::nf {
 
-/// A rule of an NF's files that is well-formed but not applied, because it asks for what the NF does not do.
+/// A well-formed rule of an NF's files that is not applied, because the NF does not support it.
 struct Refusal {
   std::string file;
   std::uint32_t line;    ///< from 1
   std::uint32_t column;  ///< from 1, in bytes
-  std::string reason;    ///< the same words for the same reason: rules are counted by it
+  std::string reason;    ///< equal words for equal reasons: rules are counted by it
 };
 
-/// What an NF implements, beside Nf, that may refuse rules: `catena check` and the report count and list them.
+/// Implemented, besides Nf, by an NF that may refuse rules. `catena check` and the report count and list them.
 class Refusing {
  public:
   virtual ~Refusing() = default;
-  /// In the order of the files; must not change. Thread rule: any thread.
+  /// In file order; must not change. Thread rule: any thread.
   virtual std::vector<Refusal> const& refusals() const = 0;
 };
 
-/// How often each reason occurs, most frequent first, equal ones by name.
+/// Number of rules per reason, most frequent first, equal counts by name.
 std::vector<std::pair<std::string, std::size_t>> count_by_reason(std::span<const Refusal> refusals);
 /// The same as text: "pcre 2, flowbits 1".
 std::string reasons_of(std::span<const Refusal> refusals);

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-/// How far a TCP connection is, as far as its time-out asks: for NFs that keep state for connections which pass through
-/// them. The machine of RFC 7857 section 2 (that of RFC 6146 section 3.5.2.2), seen from a box that must also hold out
-/// against forged segments. Pure functions.
+/// The state of a TCP connection as far as its time-out needs it, for NFs that keep state of passing connections. The
+/// state machine of RFC 7857 section 2 (that of RFC 6146 section 3.5.2.2), for a middlebox that must also resist forged
+/// segments. Pure functions.
 namespace catena::nf {
 
 inline constexpr std::uint8_t kTcpFin = 0x01;
@@ -13,18 +13,18 @@ inline constexpr std::uint8_t kTcpSyn = 0x02;
 inline constexpr std::uint8_t kTcpRst = 0x04;
 inline constexpr std::uint8_t kTcpAck = 0x10;
 
-/// Bits; none: the initiator has sent something.
+/// Bits; 0 if only the initiator has sent a segment.
 enum TcpState : std::uint8_t {
-  kTcpAnswered = 1,  ///< and the responder, too
-  kTcpOpened = 2,    ///< and the initiator went on: the handshake is complete
+  kTcpAnswered = 1,  ///< the responder has sent a segment, too
+  kTcpOpened = 2,    ///< the initiator has replied: the handshake is complete
   kTcpFinFromInitiator = 4,
   kTcpFinFromResponder = 8,
-  kTcpReset = 16,  ///< a RST came, and nothing of the initiator since
+  kTcpReset = 16,  ///< a RST came, and no later segment of the initiator
 };
 
 enum class TcpPhase : std::uint8_t {
   kOpening,      ///< RFC 5382 REQ-5: transitory, partially open
-  kEstablished,  ///< half closed ones, too
+  kEstablished,  ///< also half-closed
   kClosing,      ///< RFC 5382 REQ-5: transitory, closing
 };
 
@@ -36,7 +36,7 @@ constexpr TcpPhase tcp_phase(std::uint8_t state) {
   return (state & kTcpReset) != 0 || (state & kBothFins) == kBothFins ? TcpPhase::kClosing : TcpPhase::kEstablished;
 }
 
-/// What a segment says about its connection.
+/// The properties of a segment that change the state.
 struct TcpSegment {
   std::uint8_t flags;
   bool is_from_initiator;
@@ -45,13 +45,13 @@ struct TcpSegment {
 
 /// The state after a segment.
 ///
-/// - Opened: a segment of the initiator without SYN after one of the responder, so the responder alone, or an initiator
-///   whose address is forged and who never sees the answer, opens nothing.
-/// - A RST is believed until the initiator goes on: one forged RST ends no connection (RFC 7857 section 2.2). What the
-///   responder sends after a RST does not undo it.
-/// - FINs of both sides close. Data of the initiator after that is of another connection that shares the entry, as in a
-///   NAT, and takes them back.
-/// - A SYN of the initiator begins anew where the connection is closing, and changes nothing where it is established.
+/// - Opened: the initiator sent a segment without SYN after a segment of the responder. So the responder alone, or an
+///   initiator with a forged address that never sees the answer, cannot open a connection.
+/// - A RST is valid until the initiator's next segment, so one forged RST ends no connection (RFC 7857 section 2.2).
+///   Later segments of the responder do not undo a RST.
+/// - FINs of both sides close. Later data of the initiator belongs to another connection with the same entry, as in a
+///   NAT, and clears both FINs.
+/// - A SYN of the initiator restarts a closing connection, and does not change an established one.
 constexpr std::uint8_t next_tcp_state(std::uint8_t state, TcpSegment const& segment) {
   const auto with = [](std::uint8_t bits, int more) { return static_cast<std::uint8_t>(bits | more); };
   const auto without = [](std::uint8_t bits, int less) { return static_cast<std::uint8_t>(bits & ~less); };

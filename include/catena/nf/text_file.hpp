@@ -9,15 +9,15 @@
 #include <string>
 #include <string_view>
 
-/// Rule, route and string files: read in one piece, walked by hand, every error with its position.
+/// Rule, route and string files: read in one piece, parsed by hand, every error with its position.
 namespace catena::nf {
 
-/// The bytes of `path`. NotFound if it cannot be read; InvalidArgument if it has more than `max_bytes` bytes, or is no
-/// file: one that is a FIFO is not waited for; /dev/null is an empty file. PermissionDenied if the thread acts for a
-/// user of a service who may not read it, or names what is the process's own: /proc and the like.
+/// The bytes of `path`. NotFound if it cannot be read. InvalidArgument if it has more than `max_bytes` bytes or is no
+/// file; a FIFO is not waited for, and /dev/null is an empty file. PermissionDenied if the thread acts for a service
+/// user without read access, or if `path` is the process's own, e.g. in /proc.
 Result<std::string> read_text_file(std::string const& path, std::size_t max_bytes);
 
-/// An IPv4 prefix: bits of `address` after the first `length` are as written.
+/// An IPv4 prefix. Bits of `address` after the first `length` are kept as written.
 struct Ipv4Prefix {
   std::uint32_t address = 0;  ///< host order
   std::uint8_t length = 32;
@@ -30,14 +30,14 @@ inline std::string to_string(Ipv4Prefix const& prefix) {
                 prefix.address & 0xFF, "/", int{prefix.length});
 }
 
-/// Walks a text line by line. A line ends with LF or CR LF; `#` starts a comment that goes to its end. The readers
+/// Walks a text line by line. A line ends with LF or CR LF; `#` starts a comment up to the line's end. The readers
 /// (number(), prefix() ...) advance only when they return true. `text` and `file` must outlive the cursor.
 class TextCursor {
  public:
   TextCursor(std::string_view text, std::string_view file)
       : at_(text.data()), end_(text.data() + text.size()), line_start_(at_), line_end_(at_), next_(at_), file_(file) {}
 
-  /// Goes to the first word of the next line that has one. False at the end of the text.
+  /// Moves to the first word of the next line with a word. False at the end of the text.
   bool next_line() {
     while (next_ != end_) {
       line_start_ = next_;
@@ -80,7 +80,7 @@ class TextCursor {
     ++at_;
     return true;
   }
-  /// The word here, up to the next gap, without passing it.
+  /// The word at the current position, up to the next gap. Does not advance.
   std::string_view word() const {
     const char* last = at_;
     while (last != line_end_ && *last != ' ' && *last != '\t' && *last != '#') {
@@ -123,7 +123,7 @@ class TextCursor {
     value = sum;
     return true;
   }
-  /// A whole word that is a number.
+  /// A number that is a whole word.
   bool number_word(std::uint32_t maximum, std::uint32_t& value) {
     const char* before = at_;
     if (number(maximum, value) && at_gap()) {
@@ -132,7 +132,7 @@ class TextCursor {
     at_ = before;
     return false;
   }
-  /// A whole word `1.2.3.0/24`, or an address alone, which is a prefix of 32 bits.
+  /// A whole word `1.2.3.0/24`, or a single address as a prefix of 32 bits.
   bool prefix(Ipv4Prefix& value) {
     const char* before = at_;
     std::uint32_t parsed_address = 0;
@@ -149,7 +149,7 @@ class TextCursor {
   Status error(std::string_view message) const {
     return absl::InvalidArgumentError(concat(file_, ":", line_, ":", column(), ": ", message));
   }
-  /// The word here as messages quote it: cut where it is long, bytes that are no text as `?`.
+  /// The current word for messages: truncated if long, with `?` for bytes that are no text.
   std::string quoted_word() const {
     constexpr std::size_t kLongest = 40;
     const std::string_view text = word();

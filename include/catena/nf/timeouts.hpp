@@ -9,10 +9,10 @@
 
 namespace catena::nf {
 
-/// One key of a mapping `timeouts`, and the seconds that it sets.
+/// One key of a mapping `timeouts`, and the seconds set by it.
 struct TimeoutKey {
   std::string_view key;
-  std::uint32_t* seconds;  ///< keeps its value where the key is not written
+  std::uint32_t* seconds;  ///< unchanged if the key is missing
 };
 
 /// Reads the mapping `timeouts` of a configuration, each key from 1 to `max_seconds`. Errors: as Config::integer() and

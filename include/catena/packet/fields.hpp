@@ -3,12 +3,12 @@
 
 #include <catena/core/types.hpp>
 
-/// The field table: the parts of a packet that NFs declare to read or write and that plans move. Those of IPv6 are in
-/// no packet yet: parse() finds no IPv6 header. Kernels include this file too.
+/// The field table: the parts of a packet that NFs declare in their hints and that plans move. IPv6 fields are in no
+/// packet yet, as parse() does not recognize IPv6 headers. Kernels include this file too.
 namespace catena::packet {
 
 // clang-format off
-/// X(id, name, constant, bytes, what it is); bytes 0: of variable length. Metadata is last.
+/// X(id, name, constant, bytes, description). 0 bytes: variable length. Metadata fields are last.
 #define CATENA_PACKET_FIELDS(X)                                                            \
   X(0,  "eth.dst",         kEthDst,           6, "destination MAC address")                \
   X(1,  "eth.src",         kEthSrc,           6, "source MAC address")                     \
@@ -58,7 +58,7 @@ enum Field : u8 {
 };
 inline constexpr u32 kFieldCount = 39;
 
-/// A set of fields as a 64-bit vector: bit i stands for field i.
+/// A set of fields as a 64-bit vector: bit i is field i.
 using FieldSet = u64;
 static_assert(kFieldCount <= 64 && kMetaLayers == kFieldCount - 1);
 
@@ -70,13 +70,13 @@ constexpr FieldSet fields(Fields... list) {
 inline constexpr FieldSet kNoFields = 0;
 inline constexpr FieldSet kAllFields = (FieldSet{1} << kFieldCount) - 1;
 inline constexpr FieldSet kMetaFields = kAllFields & ~((FieldSet{1} << kMetaVerdict) - 1);
-/// Every byte of the frame. An NF that names all of these moves the frame as one piece.
+/// Every byte of the frame. An NF with all of these fields moves the frame as one piece.
 inline constexpr FieldSet kFrameFields = kAllFields & ~kMetaFields;
 
 constexpr bool contains(FieldSet set, Field field) { return ((set >> field) & 1U) != 0; }
 constexpr bool has_frame(FieldSet set) { return (set & kFrameFields) == kFrameFields; }
 
-/// Bytes of a fixed-size field, 0 for one of variable length and for a number that is no field's.
+/// Bytes of a fixed-size field; 0 for a variable-length field or an unknown number.
 constexpr u32 field_size(u32 field) {
   constexpr u8 kSizes[kFieldCount] = {
 #define CATENA_FIELD_SIZE(id, name, constant, bytes, help) bytes,
@@ -86,10 +86,10 @@ constexpr u32 field_size(u32 field) {
   return field < kFieldCount ? kSizes[field] : 0;
 }
 
-/// The plan's layout of one direction: where each fixed-size field of `set` stands as a column. The value is the
-/// number of bytes per packet that are before the column, so the column of field f starts at
-/// `padded_count * column_prefix(set, f)`. Wider fields come first: with a padded count that is a multiple of 16
-/// every column is aligned. kNoColumn: the field has no column in this set.
+/// The plan's layout of one direction: the position of each fixed-size field of `set` as a column. The value is the
+/// number of bytes per packet before the column. So the column of field f starts at
+/// `padded_count * column_prefix(set, f)`. Wider fields come first. With a padded count that is a multiple of 16, every
+/// column is aligned. kNoColumn: the field has no column in this set.
 inline constexpr u32 kNoColumn = 0xFFFFU;
 constexpr u32 column_prefix(FieldSet set, u32 field) {
   if (((set >> field) & 1U) == 0 || field_size(field) == 0) {

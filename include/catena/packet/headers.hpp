@@ -31,35 +31,35 @@ inline void store_be32(std::uint8_t* at, std::uint32_t value) {
   std::memcpy(at, &swapped, 4);
 }
 
-/// Parses an Ethernet II frame with up to two VLAN tags (0x8100, 0x88A8) down to the TCP, UDP or ICMP header.
-/// `length`: bytes of the frame, any value. Never reads past it. A frame whose IPv4 header is not whole, or says a
-/// total length below its own, is not IPv4; a TCP, UDP or ICMP header that does not fit has no flag of its own and its
-/// bytes count as payload. Where the total length goes beyond the frame (kTruncated), headers must be there to count,
-/// but for the options of TCP (kSplitHeader), and lengths of payload and datagram are of what is there.
+/// Parses an Ethernet II frame with up to two VLAN tags (0x8100, 0x88A8) down to the TCP, UDP or ICMP header. `length`:
+/// bytes of the frame, any value. Never reads past it. A frame with an incomplete IPv4 header, or with a total length
+/// below the header's, is not IPv4. An incomplete TCP, UDP or ICMP header has no flag, and its bytes count as payload.
+/// If the total length exceeds the frame (kTruncated), a header counts only if the frame contains it, TCP options
+/// excepted (kSplitHeader); payload_length and l3_length then count the bytes in the frame.
 Layers parse(const std::uint8_t* frame, std::uint32_t length);
-/// The same of an IPv4 datagram without a frame around it: offsets are from its first byte.
+/// Likewise for an IPv4 datagram without a frame: offsets are from its first byte.
 Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length);
 
 struct Ports {
   std::uint16_t source;
   std::uint16_t destination;
 };
-/// Those of the TCP or UDP header at `l4`, of which four bytes are there.
+/// The ports of the TCP or UDP header at `l4`. Its first four bytes must exist.
 inline Ports load_ports(const std::uint8_t* l4) { return {load_be16(l4), load_be16(l4 + 2)}; }
 
-/// What a rule over ports alone can know of a packet, whose header need not be whole for that.
+/// The ports of a packet as far as a rule can know them. The header need not be complete.
 struct ShownPorts {
   enum class State : std::uint8_t {
-    kNone,    ///< it has none, and cannot change those of its datagram: as PortsHeader::kNone
-    kShown,   ///< the first four bytes of the TCP or UDP header are there
-    kHidden,  ///< they are not, or it is a TCP fragment that begins at byte 8, inside the header
+    kNone,    ///< no ports, nor can it overwrite the ports of its datagram; as PortsHeader::kNone
+    kShown,   ///< the packet has the first four bytes of the TCP or UDP header
+    kHidden,  ///< these bytes are missing, or it is a TCP fragment that begins at byte 8, inside the header
   };
   State state;
-  Ports ports;  ///< where kShown
+  Ports ports;  ///< if kShown
 };
-/// The same of a packet without kPorts.
+/// shown_ports() for a packet without kPorts.
 ShownPorts ports_of_cut_header(const std::uint8_t* frame, Layers const& layers);
-/// `layers`: what parse() says of the frame.
+/// `layers`: the result of parse() for the frame.
 inline ShownPorts shown_ports(const std::uint8_t* frame, Layers const& layers) {
   if ((layers.flags & kPorts) != 0) {
     return {ShownPorts::State::kShown, load_ports(frame + layers.l4)};

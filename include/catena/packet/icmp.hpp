@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
-/// ICMP errors (RFC 792) made in place of the packets that they are about, for Outcome::reply().
+/// ICMP errors (RFC 792), made in place of the packets they report, for Outcome::reply().
 namespace catena::packet {
 
 struct IcmpError {
@@ -21,36 +21,36 @@ inline constexpr IcmpError kNetUnreachable{3, 0};
 inline constexpr IcmpError kHostUnreachable{3, 1};
 inline constexpr IcmpError kAdministrativelyProhibited{3, 13};  ///< RFC 1812, section 5.2.7.1
 inline constexpr IcmpError kTtlExceeded{11, 0};
-/// RFC 1191, section 4. `mtu`: bytes of the largest datagram that the next hop takes.
+/// RFC 1191, section 4. `mtu`: bytes of the largest datagram accepted by the next hop.
 constexpr IcmpError fragmentation_needed(std::uint16_t mtu) { return {3, 4, mtu}; }
 
-/// What a step reads that calls the functions below: name it in the step's hints.
+/// The reads of the functions below. A step that calls them must have these fields in its hints.
 inline constexpr FieldSet kIcmpErrorReads = kFrameFields;
 
-/// Whether an ICMP error may be sent about this packet (RFC 1122, section 3.2.2; RFC 1812, section 4.3.2.7). Not about
-/// an ICMP error, a fragment other than the first, a frame or a datagram for more than one host, and not to a source
-/// that is no single host (0/8, 127/8, multicast, 240/4). A directed broadcast only the caller knows.
+/// Whether an ICMP error may be sent about this packet (RFC 1122, section 3.2.2; RFC 1812, section 4.3.2.7). False for
+/// an ICMP error, a fragment other than the first, a frame or a datagram for more than one host, and a source that is
+/// no single host (0/8, 127/8, multicast, 240/4). Only the caller can detect a directed broadcast.
 bool may_report(Packet const& packet);
 
-/// Makes of the packet the ICMP error `error` about it, from IPv4 address `source` (host order): its Ethernet addresses
-/// change places, VLAN tags stay, and the datagram is quoted as far as 576 bytes go (RFC 1812, section 4.3.2.3).
-/// Precedence "internetwork control", the TOS bits of the packet (section 4.3.2.5), TTL 64, DF. Offset, length and
-/// layers are set; the mark of set_mtu() goes away. A source route is not reversed. Precondition: may_report().
+/// Turns the packet into the ICMP error `error` about it, from IPv4 address `source` (host order). Swaps the Ethernet
+/// addresses, keeps VLAN tags, and quotes as much of the datagram as fits into 576 bytes (RFC 1812, section 4.3.2.3).
+/// Precedence "internetwork control", the TOS bits of the packet (section 4.3.2.5), TTL 64, DF. Sets offset, length and
+/// layers, and clears the MTU of set_mtu(). Does not reverse a source route. Precondition: may_report().
 void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t source);
 
-/// Makes of an ICMP echo request the echo reply (RFC 1122, section 3.2.2.6): Ethernet and IPv4 addresses change places,
-/// TTL 64; options stay as they are. Its checksums follow by RFC 1624, so a wrong one stays wrong. Precondition: kIcmp,
-/// type 8.
+/// Turns an ICMP echo request into the echo reply (RFC 1122, section 3.2.2.6). Swaps the Ethernet and IPv4 addresses
+/// and sets TTL 64; options stay unchanged. Updates the checksums by RFC 1624, so a wrong one stays wrong.
+/// Precondition: kIcmp, type 8.
 void make_echo_reply(Packet const& packet);
 
-/// How many errors may be sent (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. By the packets' own
-/// arrival times, so that a capture gives the same answers at any speed. Any thread: shards of an NF share one. Where
-/// it has nothing left, asking costs a load.
+/// Rate limit for ICMP errors (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. Uses the arrival times
+/// of packets, so a capture gives the same replies at any speed. Any thread: shards of an NF share one. If the budget
+/// is empty, take() costs one load.
 class ErrorBudget {
  public:
   ErrorBudget(std::uint32_t per_second, std::uint32_t burst)
       : per_second_(per_second), burst_(burst), tokens_ns_(std::uint64_t{burst} * kNsPerSecond) {}
-  /// Takes one; false where nothing is left at `now_ns`. Times that go back add nothing.
+  /// Takes one; false if the budget is empty at `now_ns`. Times that go back add nothing.
   bool take(std::uint64_t now_ns);
 
  private:
@@ -59,9 +59,9 @@ class ErrorBudget {
 
   std::uint64_t per_second_;
   std::uint64_t burst_;
-  std::atomic<std::uint64_t> next_ns_{0};  ///< before this time nothing is left
-  std::mutex mutex_;                       ///< of what follows
-  std::uint64_t tokens_ns_;                ///< in 1 / kNsPerSecond of a message
+  std::atomic<std::uint64_t> next_ns_{0};  ///< the budget is empty before this time
+  std::mutex mutex_;                       ///< protects the members below
+  std::uint64_t tokens_ns_;                ///< in 1 / kNsPerSecond of an error
   std::uint64_t last_ns_ = 0;
 };
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <variant>
 
-/// ICMP errors and the datagrams that they quote (RFC 5508, sections 4 and 5). Thread rule: pure functions on the
-/// packet's bytes.
+/// ICMP errors and their quoted datagrams (RFC 5508, sections 4 and 5). Thread rule: pure functions of the packet's
+/// bytes.
 namespace catena::packet {
 
 /// Destination unreachable, source quench, time exceeded, parameter problem.
@@ -19,18 +19,18 @@ struct QuotedEnd {
   std::uint16_t port;
 };
 
-/// The datagram that an ICMP error quotes.
+/// The datagram quoted by an ICMP error.
 struct Quote {
   std::uint8_t* ip;        ///< its IPv4 header, within the frame
   std::uint8_t* l4;        ///< the bytes after that header
-  std::uint32_t l4_bytes;  ///< how many of them are quoted, at least 8
+  std::uint32_t l4_bytes;  ///< number of quoted bytes of it, at least 8
   std::uint8_t protocol;   ///< kProtocolTcp, kProtocolUdp or kProtocolIcmp
   bool is_echo_request;    ///< of kProtocolIcmp; else it is an echo reply
   QuotedEnd source;
   QuotedEnd destination;  ///< kProtocolIcmp: with the same identifier as the source
 };
 
-/// How the ends of a quoted datagram and of its error are to be.
+/// The new ends of a quoted datagram and of its error.
 struct QuoteEnds {
   QuotedEnd source;
   QuotedEnd destination;
@@ -38,19 +38,19 @@ struct QuoteEnds {
   std::uint32_t outer_destination;
 };
 
-/// Why a packet cannot be read as an error about TCP, UDP or an echo.
+/// Why a packet cannot be parsed as an error about TCP, UDP or an echo.
 enum class QuoteProblem : std::uint8_t {
   kMalformed,  ///< cut short, no IPv4 header, or a wrong ICMP or quoted header checksum (RFC 5508 REQ-3)
-  kFragment,   ///< the error comes in fragments, or quotes a later fragment, which has no ports
+  kFragment,   ///< the error is fragmented, or quotes a later fragment, which has no ports
   kOther,      ///< quotes another protocol, or another ICMP message than an echo
 };
 
 /// Reads the quote of an ICMP error. Precondition: packet.is(kIcmp).
 std::variant<Quote, QuoteProblem> read_quote(Packet const& packet);
 
-/// Writes `ends` and the checksums: those of both IPv4 headers by RFC 1624, the quoted transport's too where the quote
-/// reaches that far, and that of the error, which read_quote() found right, anew. Of a quoted echo, whose two ends
-/// share one identifier, the end that differs gives it.
+/// Writes `ends` and updates the checksums: of both IPv4 headers by RFC 1624, likewise of the quoted transport header
+/// if it is quoted; the checksum of the error, verified by read_quote(), is computed again. Both ends of a quoted echo
+/// share one identifier, so the changed end supplies the new one.
 void rewrite_error(Packet const& packet, Quote const& quote, QuoteEnds const& ends);
 
 }  // namespace catena::packet

@@ -3,7 +3,7 @@
 
 #include <catena/core/types.hpp>
 
-/// Where the headers of a frame are: the result of parsing it once. The same struct on the host and on devices.
+/// The positions of a frame's headers: the result of parsing it once. The same struct on the host and on devices.
 namespace catena::packet {
 
 inline constexpr u8 kProtocolIcmp = 1;
@@ -11,53 +11,53 @@ inline constexpr u8 kProtocolTcp = 6;
 inline constexpr u8 kProtocolUdp = 17;
 inline constexpr u8 kProtocolEsp = 50;
 
-/// Bits of Layers::flags. The bit of a header is set only where the header lies inside the frame and is consistent, so
-/// an NF that sees it may read the header without another length check; the options of a TCP header alone may be cut
-/// off, see kSplitHeader. A frame without kIpv4 has kLinkLocal or no bit at all.
+/// Bits of Layers::flags. The bit of a header is set only if the header is inside the frame and consistent, so an NF
+/// may then read the header without another length check. Only the options of a TCP header may be cut off, see
+/// kSplitHeader. A frame without kIpv4 has kLinkLocal or no bit at all.
 enum LayerFlag : u8 {
   kIpv4 = 1,       ///< RFC 791 header, options too: version 4, IHL >= 5, total length not below the header's
   kTcp = 2,        ///< TCP header complete, options too; with kTruncated and kSplitHeader its first 20 bytes
   kUdp = 4,        ///< UDP header complete, its length field within the IP payload
-  kIcmp = 8,       ///< ICMP: the first 8 bytes are there
+  kIcmp = 8,       ///< ICMP: the first 8 bytes are in the frame
   kPorts = 16,     ///< kTcp or kUdp: source and destination port can be read
   kFragment = 32,  ///< part of a fragmented datagram; only the first part can have kTcp, kUdp, kIcmp
-  /// With kIpv4: a fragment that hides a transport header or could overwrite one. It is the first of a TCP, UDP or ICMP
-  /// datagram and the header in it is not whole (RFC 1858 section 3), or of TCP and begins at byte 8 (RFC 3128). And
-  /// any frame with kTcp that ends inside the options.
+  /// With kIpv4: a fragment that hides a transport header or could overwrite one. Either the first fragment of a TCP,
+  /// UDP or ICMP datagram with an incomplete header (RFC 1858 section 3), or a TCP fragment that begins at byte 8 (RFC
+  /// 3128). Also any frame with kTcp that ends inside the options.
   kSplitHeader = 64,
-  /// Without kIpv4, the same bit: a control frame that no bridge or router forwards; see is_link_local().
+  /// Without kIpv4, the same bit: a control frame not forwarded by bridges or routers; see is_link_local().
   kLinkLocal = 64,
-  kTruncated = 128,  ///< the IPv4 total length says more than the frame has: cut by a capture's snap length, or a lie
+  kTruncated = 128,  ///< the IPv4 total length exceeds the frame: cut by a capture's snap length, or false
 };
 
 /// Whether a frame with these LayerFlags is ARP for IPv4; MAC control, LACP, EAPOL, LLDP, PTP, MVRP or a spanning tree
-/// BPDU to a group address that bridges do not forward (IEEE 802.1Q-2022 table 8-1); or Cisco's CDP, VTP, DTP, UDLD or
+/// BPDU to a group address not forwarded by bridges (IEEE 802.1Q-2022 table 8-1); or Cisco's CDP, VTP, DTP, UDLD or
 /// BPDU of a VLAN to Cisco's group addresses.
 constexpr bool is_link_local(u32 flags) { return (flags & (kIpv4 | kLinkLocal)) == kLinkLocal; }
 
-/// Offsets are from the first byte of the frame. All are 0 where kIpv4 is not set.
+/// Offsets are from the first byte of the frame. All are 0 without kIpv4.
 struct Layers {
   u8 l3;               ///< IPv4 header
   u8 l4;               ///< first byte after the IPv4 header and its options
   u8 payload;          ///< after the TCP, UDP or ICMP header, else as l4
   u8 flags;            ///< LayerFlag bits
   u16 payload_length;  ///< bytes; ends with the datagram (IP total length, UDP length), never in Ethernet padding
-  u16 l3_length;       ///< bytes of the IPv4 datagram: its total length; with kTruncated, those that the frame has
+  u16 l3_length;       ///< bytes of the IPv4 datagram: its total length; with kTruncated, its bytes in the frame
 };
 static_assert(sizeof(Layers) == 8);
 
-/// How much a datagram, or a fragment of one, has of the header that holds its ports.
+/// Completeness of the ports' header (TCP, UDP) in a datagram or fragment.
 enum class PortsHeader : u8 {
-  kNone,   ///< nothing: another protocol than TCP and UDP, or a fragment after the first
-  kWhole,  ///< all of it
-  kSplit,  ///< a part: it is a fragment with kSplitHeader, of ICMP too
-  kCut,    ///< a part, and it is no fragment: cut off, or a length of the header is a lie
+  kNone,   ///< no such header: another protocol than TCP and UDP, or a fragment after the first
+  kWhole,  ///< complete
+  kSplit,  ///< a part, in a fragment with kSplitHeader, also of ICMP
+  kCut,    ///< a part, not in a fragment: cut off, or a length field of the header is wrong
 };
 
 /// Whether a packet with these LayerFlags has kWhole.
 constexpr bool has_whole_ports(u32 flags) { return (flags & (kPorts | kSplitHeader)) == kPorts; }
 
-/// `flags`: LayerFlags, with kIpv4. `protocol`: that of the IPv4 header.
+/// `flags`: LayerFlags, with kIpv4. `protocol`: from the IPv4 header.
 constexpr PortsHeader ports_header(u32 flags, u32 protocol) {
   if (has_whole_ports(flags)) {
     return PortsHeader::kWhole;

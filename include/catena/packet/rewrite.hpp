@@ -16,8 +16,8 @@ inline constexpr std::uint32_t kUdpChecksumAt = 6;
 inline constexpr std::uint32_t kIcmpChecksumAt = 2;
 inline constexpr std::uint32_t kIcmpIdentifierAt = 4;
 
-/// Writes fields in network order and adds up what that changes in a checksum over them: the sum of ~m + m' of RFC
-/// 1624, equation 3. At most 65,535 words.
+/// Writes fields in network order and accumulates the change for a checksum over them: the sum of ~m + m' of RFC 1624,
+/// equation 3. At most 65,535 words.
 class FieldWriter {
  public:
   void put16(std::uint8_t* at, std::uint16_t value) {
@@ -29,11 +29,11 @@ class FieldWriter {
     put16(at + 2, static_cast<std::uint16_t>(value));
   }
 
-  /// Brings a checksum up to date; one that was wrong stays wrong by the same amount.
+  /// Updates a checksum; a wrong one stays wrong by the same amount.
   void correct(std::uint8_t* checksum) const {
     store_be16(checksum, checksum_finish(change_ + static_cast<std::uint16_t>(~load_be16(checksum))));
   }
-  /// The same for UDP, where 0 says that there is none (RFC 768).
+  /// Likewise for UDP, where 0 means no checksum (RFC 768).
   void correct_udp(std::uint8_t* checksum) const {
     if (load_be16(checksum) == 0) {
       return;
@@ -48,8 +48,8 @@ class FieldWriter {
   std::uint32_t change_ = 0;
 };
 
-/// Writes both addresses of the IPv4 header `ip` and corrects its checksum. Returns the writer, for the transport
-/// checksum, whose pseudo header they are part of.
+/// Writes both addresses of the IPv4 header `ip` and corrects its checksum. Returns the writer for the transport
+/// checksum, whose pseudo header contains the addresses.
 inline FieldWriter write_addresses(std::uint8_t* ip, std::uint32_t source, std::uint32_t destination) {
   FieldWriter writer;
   writer.put32(ip + kIpSourceAt, source);

@@ -4,24 +4,25 @@
 #include <catena/packet/fields.hpp>
 #include <catena/packet/layers.hpp>
 
-/// Where a packet's bytes and fields are in its slot: the same on the host and on devices. Kernels include this file.
+/// The layout of a packet's bytes and fields in its slot, the same on the host and on devices. Kernels include this
+/// file.
 namespace catena::packet {
 
-/// Bytes between two slots, and free bytes before a frame that has just arrived (RTE_PKTMBUF_HEADROOM).
+/// Bytes between two slots, and free bytes before a newly arrived frame (RTE_PKTMBUF_HEADROOM).
 inline constexpr u32 kSlotBytes = 2048;
 inline constexpr u32 kSlotHeadroom = 128;
-/// Longest frame that rx accepts: it leaves room to encapsulate.
+/// Longest frame accepted by rx. The rest of the slot is for encapsulation.
 inline constexpr u32 kMaxFrameBytes = kSlotBytes - 2 * kSlotHeadroom;
 
-/// The host keeps its memory in lines. Who writes a part of one that is in no cache waits for the rest of it, so frames
-/// are written by whole lines: what else is in them belongs to the slot, and to nobody.
+/// Host cache lines. A partial write to an uncached line waits for the rest of the line, so frames are written by whole
+/// lines. The other bytes of these lines belong to the slot and are unused.
 inline constexpr u32 kCacheLineBytes = 64;
 static_assert(kSlotBytes % kCacheLineBytes == 0 && kSlotHeadroom % kCacheLineBytes == 0);
-/// Where the line of a slot's byte begins; and where the last line of bytes up to `end` ends.
+/// The begin of the cache line with a slot's byte, and the end of the last cache line of bytes up to `end`.
 constexpr u32 cache_line_begin(u32 byte) { return byte / kCacheLineBytes * kCacheLineBytes; }
 constexpr u32 cache_line_end(u32 end) { return (end + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes; }
 
-/// Whether a packet with these LayerFlags has the header that `field` (of the frame) is part of.
+/// Whether a packet with these LayerFlags has the header of `field` (a frame field).
 constexpr bool has_field(u32 field, u32 flags) {
   if (field <= kEthType) {
     return true;
@@ -47,8 +48,8 @@ constexpr bool has_field(u32 field, u32 flags) {
   }
 }
 
-/// First byte of a field of fixed size, from the first byte of the frame. Precondition: has_field(). ICMP's 6 bytes
-/// are around its checksum: 2 at this offset, 4 at 4 more.
+/// First byte of a fixed-size field, from the first byte of the frame. Precondition: has_field(). ICMP's 6 bytes are
+/// around its checksum: 2 at this offset, 4 at 4 more.
 constexpr u32 field_offset(u32 field, Layers const& layers) {
   if (field == kL4Checksum) {
     const u32 at = (layers.flags & kTcp) != 0 ? 16U : (layers.flags & kUdp) != 0 ? 6U : 2U;

@@ -8,23 +8,23 @@
 
 namespace catena::copy::testing {
 
-/// What a LateEngine does, and what it was asked for; outlives it.
+/// Settings and counters of a LateEngine; outlives it.
 struct LateEngineScript {
   static constexpr std::uint32_t kNever = 0xFFFFFFFF;
   std::uint32_t seed = 1;
   std::uint32_t max_jobs = kNever;     ///< in flight; more are refused, though configured
-  std::uint32_t fails_after = kNever;  ///< so many jobs are done, then the engine is lost with the rest half moved
+  std::uint32_t fails_after = kNever;  ///< completed jobs after which the engine is lost, with the other jobs half
+                                       ///< moved
   bool fails_to_start = false;
-  bool is_stuck = false;  ///< no job is ever done
-  // counted
+  bool is_stuck = false;  ///< jobs never complete
+  // counters
   std::uint32_t submitted = 0;
   std::uint32_t refused = 0;
   std::uint32_t done = 0;
-  std::uint32_t out_of_order = 0;  ///< done while an older one was in flight
+  std::uint32_t out_of_order = 0;  ///< completed while an older job was in flight
 };
 
-/// A copy engine that ends jobs in any order, none of them before poll() was asked some times, and moves their bytes no
-/// earlier than that.
+/// A copy engine that completes jobs in random order, at random calls of poll(), and moves their bytes no earlier.
 class LateEngine final : public Engine {
  public:
   explicit LateEngine(LateEngineScript& script) : script_(&script), random_(script.seed) {}

@@ -9,10 +9,10 @@
 
 namespace catena::device::cuda {
 
-/// A graph whose nodes follow one another. A run records the events of its timestamps anew.
+/// A graph whose nodes form a linear chain. Each run records its timestamp events again.
 class CudaCommandBuffer final : public CommandBuffer {
  public:
-  /// `context`: launches keep to its compute units.
+  /// `context`: launches run on its compute units only.
   CudaCommandBuffer(CudaDevice& device, CUgraph graph, CUcontext context)
       : device_(&device), graph_(graph), context_(context) {}
   CudaCommandBuffer(CudaCommandBuffer const&) = delete;
@@ -33,7 +33,7 @@ class CudaCommandBuffer final : public CommandBuffer {
   CUcontext context_;
   CUgraphNode last_ = nullptr;
   std::vector<std::unique_ptr<CudaEvent>> timestamps_;
-  CUgraphExec executable_ = nullptr;  ///< made by finalize() or the first enqueue()
+  CUgraphExec executable_ = nullptr;  ///< created by finalize() or the first enqueue()
 };
 
 }  // namespace catena::device::cuda

@@ -12,8 +12,8 @@
 
 namespace catena::device::cuda {
 
-/// A GPU through its primary context, which every CudaDevice of this process shares: contexts of one's own would take
-/// turns on the GPU instead of running side by side.
+/// A GPU through its primary context, shared by all CudaDevices of this process: separate contexts would be time-sliced
+/// on the GPU instead of running side by side.
 class CudaDevice final : public Device {
  public:
   static Result<std::unique_ptr<Device>> create(Driver const& driver, int ordinal);
@@ -37,11 +37,11 @@ class CudaDevice final : public Device {
   CUdevice native() const { return device_; }
   CUcontext context() const { return context_; }
   Health& health() { return health_; }
-  /// to_status(), and an error that means the end of the device takes it out of use.
+  /// to_status(); a fatal error also takes the device out of use.
   Status check(CUresult code, std::string_view call, const char* file, int line);
 
-  /// Events are made once and used again: none is created while packets flow. The context must be current. Those that
-  /// keep a time are apart: the others are cheaper to record and to ask.
+  /// Events are created once and reused, so that no event is created while packets flow. The context must be current.
+  /// Events with a time are pooled separately: events without a time are cheaper to record and to poll.
   Result<CUevent> take_event(bool keeps_time);
   void give_back_event(CUevent event, bool keeps_time);
 
@@ -56,14 +56,14 @@ class CudaDevice final : public Device {
   Health health_;
   std::mutex mutex_;
   std::vector<CUevent> idle_events_;
-  std::vector<CUevent> idle_timestamps_;  ///< events that keep a time
+  std::vector<CUevent> idle_timestamps_;  ///< events with a time
 };
 
-/// Makes a device's context the current one of this thread for as long as it lives, then the one that was.
+/// Makes a device's context current on this thread for its lifetime, then restores the previous context.
 class ContextScope {
  public:
   explicit ContextScope(CudaDevice& device) : ContextScope(device, device.context()) {}
-  /// `context`: that of the device or one of a part of it.
+  /// `context`: the device's context, or the context of one of its partitions.
   ContextScope(CudaDevice& device, CUcontext context);
   ContextScope(ContextScope const&) = delete;
   ContextScope& operator=(ContextScope const&) = delete;
@@ -79,12 +79,12 @@ Result<DeviceInfo> describe(Driver const& driver, CUdevice device, int ordinal);
 
 }  // namespace catena::device::cuda
 
-/// CATENA_CUDA_TRY inside a device: `device` learns of errors that end it.
+/// CATENA_CUDA_TRY for a device: a fatal error takes `device` out of use.
 #define CATENA_CUDA_TRY_ON(device, call) \
   CATENA_RETURN_IF_ERROR((device).check((device).driver().call, #call, __FILE__, __LINE__))
 
-/// Returns the Status of a device that has failed, from the enclosing function; else the context is current to the end
-/// of the enclosing block.
+/// Returns the Status of a failed device from the enclosing function. Otherwise the context is current until the end of
+/// the enclosing block.
 #define CATENA_CUDA_ENTER(target)                                           \
   CATENA_RETURN_IF_ERROR((target).failed());                                \
   const ::catena::device::cuda::ContextScope catena_context_scope_(target); \

@@ -7,11 +7,11 @@
 
 #include <cuda.h>
 
-/// The CUDA driver's functions, found at run time: the program starts on machines that have no libcuda.so.1.
+/// The CUDA driver's functions, resolved at run time: the program starts on machines without libcuda.so.1.
 namespace catena::device::cuda {
 
-// cuda.h makes macros of some names (cuMemAlloc -> cuMemAlloc_v2), so what is looked up is always the version that the
-// header declares. All of these exist since CUDA 11.1.
+// cuda.h defines macros for some names (cuMemAlloc -> cuMemAlloc_v2), so the resolved symbol is always the version
+// declared in the header. All of these exist since CUDA 11.1.
 #define CATENA_CUDA_FUNCTIONS(X) \
   X(cuInit)                      \
   X(cuDriverGetVersion)          \
@@ -64,10 +64,10 @@ struct Driver {
 #define CATENA_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   CATENA_CUDA_FUNCTIONS(CATENA_CUDA_MEMBER)
 #undef CATENA_CUDA_MEMBER
-  /// By the name that every driver has: the header may mean cuEventElapsedTime_v2, which is younger (12.8).
+  /// Resolved by the name present in every driver: the header may mean cuEventElapsedTime_v2, which is newer (12.8).
   decltype(&::cuEventElapsedTime) cuEventElapsedTime = nullptr;
   decltype(&::cuFuncGetParamInfo) cuFuncGetParamInfo = nullptr;  ///< null before CUDA 12.4
-  // Green contexts: cuGreenCtxCreate is null where the driver does not have all of them (before CUDA 12.4).
+  // Green contexts: cuGreenCtxCreate is null if the driver lacks one of these functions (before CUDA 12.4).
   decltype(&::cuDeviceGetDevResource) cuDeviceGetDevResource = nullptr;
   decltype(&::cuDevSmResourceSplitByCount) cuDevSmResourceSplitByCount = nullptr;
   decltype(&::cuDevResourceGenerateDesc) cuDevResourceGenerateDesc = nullptr;
@@ -77,14 +77,14 @@ struct Driver {
   std::string version;  ///< "NVIDIA 580.65.06, CUDA 13.0"
 };
 
-/// The driver of this process; opened and initialized by the first call, never closed. Any thread.
-/// Unavailable: there is no libcuda.so.1, it is too old, or it finds no GPU. The text says which and what helps.
+/// The driver of this process. The first call opens and initializes it; it is never closed. Any thread.
+/// Unavailable: libcuda.so.1 is missing, is too old, or finds no GPU. The text names the cause and the remedy.
 Result<Driver const*> driver();
 
-/// The Status for a failed call, with the code, its name and where in the source it was made. OK for CUDA_SUCCESS.
+/// The Status for a failed call, with the code, its name and its source position. OK for CUDA_SUCCESS.
 Status to_status(Driver const& driver, CUresult code, std::string_view call, const char* file, int line);
 
-/// True for errors after which nothing works any more in this process's context: the device is lost for us.
+/// True for errors after which every call in this process's context fails: the device is lost for this process.
 bool is_fatal(CUresult code);
 
 }  // namespace catena::device::cuda

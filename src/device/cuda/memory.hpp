@@ -5,7 +5,7 @@
 
 namespace catena::device::cuda {
 
-/// An address on the device; what is behind it belongs to the classes that derive from this one.
+/// An address on the device. The derived classes own the memory at this address.
 class CudaBuffer : public Buffer {
  public:
   CudaBuffer(CudaBuffer const&) = delete;

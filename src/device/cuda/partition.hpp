@@ -8,10 +8,10 @@
 
 namespace catena::device::cuda {
 
-/// A green context: some of the GPU's SMs, with the memory and the programs of the primary context.
+/// A green context: a subset of the GPU's SMs, with the memory and the programs of the primary context.
 class CudaPartition final : public Partition {
  public:
-  /// `groups`: SMs of the device that no other partition has.
+  /// `groups`: SMs of the device used by no other partition.
   static Result<std::unique_ptr<Partition>> create(CudaDevice& device, std::vector<CUdevResource> groups);
   CudaPartition(CudaPartition const&) = delete;
   CudaPartition& operator=(CudaPartition const&) = delete;

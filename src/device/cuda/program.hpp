@@ -10,10 +10,10 @@
 
 namespace catena::device::cuda {
 
-/// What a kernel expects at a launch. The driver takes arguments as bare addresses and reads as many bytes as the
-/// kernel declares, so both are compared before.
+/// The launch signature of a kernel. The driver takes arguments as bare addresses and reads as many bytes as the kernel
+/// declares, so the argument sizes are checked before.
 struct KernelSignature {
-  std::optional<std::vector<std::size_t>> argument_bytes;  ///< none where the driver cannot tell (before CUDA 12.4)
+  std::optional<std::vector<std::size_t>> argument_bytes;  ///< nullopt if the driver cannot tell (before CUDA 12.4)
   std::uint32_t max_group_size = 0;                        ///< registers may allow fewer than the device
   std::uint32_t max_local_bytes = 0;                       ///< dynamic local memory
 };
@@ -25,7 +25,7 @@ class CudaKernel final : public Kernel {
 
   /// Any thread; the context must be current.
   Status enqueue(CUstream stream, LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
-  /// A node of `graph` after `previous`, if that is not null. Any thread; the context must be current.
+  /// Adds a node to `graph`, after `previous` if not null. Any thread; the context must be current.
   Result<CUgraphNode> add_to(CUgraph graph, CUgraphNode previous, LaunchShape const& shape,
                              std::span<const KernelArgument> arguments) const;
 

@@ -5,7 +5,7 @@
 
 namespace catena::device::cuda {
 
-/// A stream that does not wait for the default stream, which nobody here uses.
+/// A stream that does not wait for the default stream, which is unused here.
 class CudaStream final : public Stream {
  public:
   CudaStream(CudaDevice& device, CUstream stream) : device_(&device), stream_(stream) {}

@@ -6,8 +6,8 @@
 /// NVRTC, NVIDIA's compiler as a library, opened at run time.
 namespace catena::device::cuda {
 
-/// OK if kernels can be compiled. Unavailable where NVRTC is missing: the text says where it was searched for and how
-/// to fetch it. Any thread.
+/// OK if kernels can be compiled. Unavailable if NVRTC is missing: the text lists the searched places and how to fetch
+/// it. Any thread.
 Status check_toolchain();
 
 }  // namespace catena::device::cuda

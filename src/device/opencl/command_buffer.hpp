@@ -9,8 +9,8 @@
 
 namespace catena::device::opencl {
 
-/// Remembers its launches, and enqueues each every time: OpenCL 3.0 has no other way (command buffers are an
-/// extension that neither PoCL 3.1 nor Intel's runtime for CPUs has).
+/// Stores its launches and enqueues each of them in every run. OpenCL 3.0 offers no alternative (command buffers are an
+/// extension supported by neither PoCL 3.1 nor Intel's runtime for CPUs).
 class OpenClCommandBuffer final : public CommandBuffer {
  public:
   explicit OpenClCommandBuffer(OpenClDevice& device) : device_(&device) {}
@@ -26,7 +26,7 @@ class OpenClCommandBuffer final : public CommandBuffer {
     OpenClEvent* timestamp;
     LaunchShape shape;
     std::vector<std::vector<std::byte>> bytes;
-    std::vector<KernelArgument> arguments;  ///< those by value point into `bytes`
+    std::vector<KernelArgument> arguments;  ///< arguments by value point into `bytes`
   };
   Status check_recording(std::string_view what) const;
   OpenClDevice* device_;

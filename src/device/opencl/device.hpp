@@ -14,31 +14,31 @@
 
 namespace catena::device::opencl {
 
-/// How kernels get to a device; tried in this order.
+/// The program formats that a device accepts; tried in this order.
 struct Routes {
-  std::string source_standard;         ///< -cl-std for C++ for OpenCL source; empty: the driver does not take it
-  bool spirv = false;                  ///< the driver takes SPIR-V
-  bool bitcode = false;                ///< the driver takes LLVM bitcode (PoCL)
-  std::optional<Toolchain> toolchain;  ///< what spirv and bitcode need
+  std::string source_standard;         ///< -cl-std for C++ for OpenCL source; empty: the driver does not accept it
+  bool spirv = false;                  ///< the driver accepts SPIR-V
+  bool bitcode = false;                ///< the driver accepts LLVM bitcode (PoCL)
+  std::optional<Toolchain> toolchain;  ///< needed by spirv and bitcode
 };
 
-/// A device as the ICD loader lists it.
+/// A device as listed by the ICD loader.
 struct Found {
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
-  /// Kernels see what the host writes to a CL_MEM_USE_HOST_PTR buffer that is not mapped, and the other way round.
-  /// OpenCL 3.0 (5.2.1) promises that to nobody: an implementation may keep a copy in device memory. It is so where the
-  /// device is this machine's CPU and the pointer is aligned as CL_DEVICE_MEM_BASE_ADDR_ALIGN says, because there the
-  /// buffer is the pointer (PoCL: pocl_driver_alloc_mem_obj; Intel's guide, "Mapping Memory Objects (USE_HOST_PTR)").
-  /// GPUs that share the CPU's memory may still hold it in caches of their own, and a CPU that reports no unified
-  /// memory need not be this machine's. Fine-grained system SVM would be a promise, but PoCL 3.1 does not report it.
+  /// Kernels see host writes to an unmapped CL_MEM_USE_HOST_PTR buffer, and the host sees kernel writes. OpenCL 3.0
+  /// (5.2.1) does not guarantee that: an implementation may keep a copy in device memory. It holds if the device is
+  /// this machine's CPU and the pointer is aligned to CL_DEVICE_MEM_BASE_ADDR_ALIGN, because the buffer then is the
+  /// pointer (PoCL: pocl_driver_alloc_mem_obj; Intel's guide, "Mapping Memory Objects (USE_HOST_PTR)"). GPUs sharing
+  /// the CPU's memory may still cache it, and a CPU reporting no unified memory need not be this machine's.
+  /// Fine-grained system SVM would be a guarantee, but PoCL 3.1 does not report it.
   bool works_in_host_memory = false;
   DeviceInfo info;
   Routes routes;
 };
 
-/// Every device that kernels can be compiled for. Unavailable if there is none: the text says for each device that is
-/// there what it lacks.
+/// All devices that kernels can be compiled for. Unavailable if no such device exists: the text lists each device with
+/// its missing requirement.
 Result<std::vector<Found>> find_devices();
 
 class OpenClDevice final : public Device {
@@ -60,7 +60,7 @@ class OpenClDevice final : public Device {
   cl_context context() const { return context_.get(); }
   cl_device_id native() const { return found_.device; }
   Health& health() { return health_; }
-  /// to_status(), and a code that means the end of the device takes it out of use.
+  /// to_status(); a fatal code also takes the device out of use.
   Status check(cl_int code, std::string_view call, const char* file, int line);
 
  private:
@@ -76,5 +76,5 @@ class OpenClDevice final : public Device {
 
 }  // namespace catena::device::opencl
 
-/// CATENA_CL_TRY inside a device: `device` learns of errors that end it.
+/// CATENA_CL_TRY for a device: a fatal error takes `device` out of use.
 #define CATENA_CL_TRY_ON(device, call) CATENA_RETURN_IF_ERROR((device).check((call), #call, __FILE__, __LINE__))

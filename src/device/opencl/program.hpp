@@ -14,9 +14,9 @@ class OpenClKernel final : public Kernel {
   OpenClKernel(OpenClDevice& device, Handle<cl_kernel> kernel, std::string name, cl_uint argument_count)
       : device_(&device), kernel_(std::move(kernel)), name_(std::move(name)), argument_count_(argument_count) {}
 
-  /// InvalidArgument where there are more or fewer arguments than the kernel takes.
+  /// InvalidArgument if the kernel takes more or fewer arguments.
   Status check(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
-  /// Sets the arguments and enqueues. Any thread: a cl_kernel holds its arguments, so streams take turns.
+  /// Sets the arguments and enqueues. Any thread: a cl_kernel stores its arguments, so a lock serializes streams.
   Status enqueue(cl_command_queue queue, LaunchShape const& shape, std::span<const KernelArgument> arguments);
 
  private:

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <string_view>
 
-/// What a device server leaves behind when it dies, in memory that its supervisor has too: whose work was unfinished.
-/// Written by the server alone; read once it has ended.
+/// Unfinished work recorded by a device server for its supervisor, in memory shared by both. Written by the server
+/// only, and read once the server has ended.
 namespace catena::device::remote {
 
-/// A text that another process reads: always ends with a NUL.
+/// A text for another process; always ends with a NUL.
 template <std::size_t Bytes>
 class SharedText {
  public:
@@ -30,13 +30,13 @@ class SharedText {
 struct BlackBox {
   static constexpr std::uint32_t kClients = 64;
   struct Client {
-    std::atomic<std::uint32_t> number;  ///< as the supervisor said it; 0: nobody
-    /// When the oldest work began that is not finished, in nanoseconds of the steady clock; 0: there is none.
+    std::atomic<std::uint32_t> number;  ///< given by the supervisor; 0: unused
+    /// Start of the oldest unfinished work, in nanoseconds of the steady clock; 0: no unfinished work.
     std::atomic<std::int64_t> working_since;
-    SharedText<256> kernels;  ///< what was launched last: several are of one recording
+    SharedText<256> kernels;  ///< names of the kernels launched last; several in a recording
   };
   std::array<Client, kClients> clients;
-  std::atomic<std::uint32_t> has_device;  ///< it was opened
+  std::atomic<std::uint32_t> has_device;  ///< the device was opened
   std::atomic<std::uint32_t> has_reason;
   SharedText<512> reason;  ///< why the server ended itself
 };

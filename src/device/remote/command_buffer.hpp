@@ -6,7 +6,7 @@
 
 namespace catena::device::remote {
 
-/// A recording that the server keeps: a run of it is one command.
+/// A recording kept by the server: one command runs it.
 class RemoteCommandBuffer final : public CommandBuffer {
  public:
   RemoteCommandBuffer(RemoteDevice& device, std::shared_ptr<Connection> connection, std::uint32_t number)
@@ -16,7 +16,7 @@ class RemoteCommandBuffer final : public CommandBuffer {
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
   Result<Event*> record_timestamp() override;
   std::uint32_t number() const { return number_; }
-  /// No launch can be added any more.
+  /// Launches can no longer be added.
   bool is_final() const { return is_final_; }
   void set_final() { is_final_ = true; }
 

@@ -15,44 +15,45 @@
 
 namespace catena::device::remote {
 
-/// How the kernels of what a stranger sent are launched; an error says where it does what no kernel may. Any thread.
+/// Judges the source of an untrusted client. Returns the launch form of its kernels, or an error with the position of a
+/// forbidden construct. Any thread.
 using SourceJudge = std::function<Result<LaunchForm>(ProgramSource const&)>;
 
-/// What may be loaded for a stranger.
+/// A program that an untrusted client may load.
 struct Compiled {
   std::shared_ptr<const Binary> binary;
-  std::optional<LaunchForm> form;  ///< none: of no judge
+  std::optional<LaunchForm> form;  ///< nullopt: compiled without a judge
 };
 
-/// Keeps what was compiled for strangers longer than a server lives. Any thread.
+/// Keeps programs compiled for untrusted clients longer than the lifetime of a server. Any thread.
 class BinaryStore {
  public:
   BinaryStore() = default;
   BinaryStore(BinaryStore const&) = delete;
   BinaryStore& operator=(BinaryStore const&) = delete;
   virtual ~BinaryStore() = default;
-  /// What `source` was compiled to: it loads on the server's device. None where that is not known.
+  /// The binary compiled from `source`, loadable on the server's device; nullopt if not known.
   virtual std::optional<Binary> find(ProgramSource const& source) = 0;
   virtual void keep(ProgramSource const& source, Binary const& binary) = 0;
 };
 
-/// What a server compiles for clients that it does not trust. A source is judged before a compiler sees it; what came
-/// of it is kept, so that a process which is started again waits for no compiler. Any thread.
+/// Compiles programs for untrusted clients. A source is judged before a compiler sees it. Programs are kept, so that a
+/// restarted process does not wait for the compiler. Any thread.
 class Compilations {
  public:
-  /// `judge` null: every source may be compiled; `store` null: all is forgotten at the end. Device and store outlive
-  /// this.
+  /// `judge` null: every source may be compiled. `store` null: programs are not kept beyond this object. Device and
+  /// store must outlive this.
   Compilations(Device& device, SourceJudge judge, BinaryStore* store)
       : device_(&device), judge_(std::move(judge)), store_(store) {}
 
-  /// Errors: those of the judge; as Device::compile().
+  /// Errors: the judge's; as Device::compile().
   Result<Compiled> compile(ProgramSource const& source);
 
  private:
-  /// Together, of sources and binaries; the oldest are forgotten.
+  /// Limit of all sources and binaries together; the oldest are removed.
   static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
   struct Known {
-    std::string source;  ///< all of it: a hash could be forged
+    std::string source;  ///< full text: a hash could be forged
     Compiled compiled;
     std::size_t bytes() const { return source.size() + compiled.binary->size(); }
   };
@@ -64,7 +65,7 @@ class Compilations {
   SourceJudge judge_;
   BinaryStore* store_;
   std::mutex mutex_;
-  std::list<Known> known_;  ///< the one used last first
+  std::list<Known> known_;  ///< most recently used first
   std::size_t bytes_ = 0;
 };
 

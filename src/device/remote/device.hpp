@@ -15,11 +15,11 @@
 
 namespace catena::device::remote {
 
-/// What connects a client with its server: the socket, the memory of timestamps, and whether the server still lives.
-/// All that a device makes holds on to it. Any thread.
+/// Connection of a client to its server: the socket, the memory of timestamps, and the liveness of the server. All
+/// objects of a device hold a reference to it. Any thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  /// Says hello over `socket`. `page`: as connect(). Unavailable where nobody answers, or one of another version.
+  /// Sends hello over `socket`. `page`: as connect(). Unavailable if no server replies, or a server of another version.
   static Result<std::shared_ptr<Connection>> create(Fd socket, Mapping page, DeviceInfo& info);
   ~Connection();
   Connection(Connection const&) = delete;
@@ -27,14 +27,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   struct Answer {
     Frame frame;
-    /// What follows the Status in the body. Good as long as the frame.
+    /// The body after its Status. Valid as long as the frame.
     Reader body() const;
   };
-  /// Waits for the answer. Errors: those of the server; Unavailable where it is gone.
+  /// Waits for the reply. Errors: the server's; Unavailable if the server is gone.
   Result<Answer> call(Call call, Writer const& body, int fd = -1);
-  /// Does not wait; a server that is gone has freed everything.
+  /// Does not wait. A server that is gone has freed everything.
   void free(Kind kind, std::uint32_t number);
-  /// Wakes the server where it sleeps, after a command was put into a ring.
+  /// Wakes a sleeping server, after a command was put into a ring.
   void wake();
 
   Health& health() { return health_; }
@@ -42,19 +42,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_server_gone() const { return is_server_gone_.load(std::memory_order_acquire); }
   Status failed() const { return health_.status(); }
 
-  /// A place for the time of a timestamp; kNotReached is in it. ResourceExhausted: kTimeSlots are in use.
+  /// A slot for the time of a timestamp, set to kNotReached. ResourceExhausted: all kTimeSlots are in use.
   Result<std::uint32_t> take_time_slot();
   void give_time_slot(std::uint32_t slot);
   std::atomic<std::int64_t>& time(std::uint32_t slot) { return page_.as<ClientPage>().times[slot]; }
 
-  /// Memory of this process that the server has, too.
+  /// Memory of this process shared with the server.
   struct Place {
     std::uint32_t region;
     std::uint64_t offset;
   };
   void add_region(std::uint32_t region, std::span<const std::byte> bytes);
   void remove_region(std::uint32_t region);
-  /// Where `bytes` are in the server's eyes; nothing: it has no such memory.
+  /// The place of `bytes` in shared memory, as known to the server; nullopt if the server has no such memory.
   std::optional<Place> find(std::span<const std::byte> bytes) const;
 
  private:
@@ -72,7 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Mapping page_;
   Fd bell_;     ///< an eventfd
   Fd server_;   ///< a pidfd
-  Fd leaving_;  ///< an eventfd: watch() is to end
+  Fd leaving_;  ///< an eventfd that ends watch()
   Health health_;
   std::atomic<bool> is_server_gone_{false};
   std::mutex calls_;
@@ -83,7 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::thread watcher_;
 };
 
-/// A device that another process owns.
+/// A device owned by another process.
 class RemoteDevice final : public Device {
  public:
   RemoteDevice(std::shared_ptr<Connection> connection, DeviceInfo info)
@@ -107,24 +107,24 @@ class RemoteDevice final : public Device {
   DeviceInfo info_;
 };
 
-/// Opens the device behind `socket`, one end of a socketpair whose other end a device server has (see server.hpp). All
-/// calls of the Device go there; once the server is gone, the device is lost.
+/// Opens the device of the server at the other end of `socket`, one end of a socketpair (see server.hpp). All calls of
+/// the Device go to the server. Once the server is gone, the device is lost.
 ///
-/// The server ends when its device fails for good. So an error that says as much (Unavailable) is not handed on at
-/// once: commands are swallowed and events are not ready until the server is gone, and then its client knows that
-/// nothing works on the client's memory any more (is_gone()).
+/// The server ends when its device fails permanently. So such an error (Unavailable) is not returned at once: commands
+/// are ignored and events are not ready until the server is gone. Then the client knows that nothing accesses its
+/// memory any more (is_gone()).
 ///
-/// What is the same as on the server's own device: everything, but that map_host() takes memory with a descriptor alone
-/// (Unimplemented without), and that an error of a command which nobody waited for (a launch of a kernel that was
-/// launched with such arguments before, a copy) is returned by the next event of its stream.
-/// Unavailable where nobody answers, or a server of another version.
+/// The Device behaves as the server's own device, with two exceptions. map_host() only takes memory with a descriptor
+/// (else Unimplemented). An error of a command without a waiter (a copy, or a launch of a kernel launched before with
+/// such arguments) is returned by the next event of its stream.
+/// Unavailable if no server replies, or a server of another version.
 ///
-/// `page`: memory of make_client_page(), mapped, that another process made for this one, which may not make any; as it
-/// is by default, this process makes it. InvalidArgument where it is too small.
+/// `page`: mapped memory of make_client_page(), made by another process for this one, which may not make any. By
+/// default, this process makes it. InvalidArgument if it is too small.
 Result<std::unique_ptr<Device>> connect(Fd socket, Mapping page = {});
-/// Memory that a client and its server have in common. ResourceExhausted where there is none.
+/// Memory shared by a client and its server. ResourceExhausted if it cannot be allocated.
 Result<Mapping> make_client_page();
-/// That of another process, by its descriptor. Errors: as Mapping::map().
+/// Maps the page of another process by its descriptor. Errors: as Mapping::map().
 Result<Mapping> map_client_page(Fd fd);
 
 }  // namespace catena::device::remote

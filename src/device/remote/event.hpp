@@ -16,7 +16,7 @@ class RemoteTime {
   RemoteTime& operator=(RemoteTime const&) = delete;
   ~RemoteTime() { connection_->give_time_slot(slot_); }
   std::uint32_t slot() const { return slot_; }
-  /// kNotReached: nothing yet.
+  /// kNotReached: not reached yet.
   std::int64_t value() const { return connection_->time(slot_).load(std::memory_order_acquire); }
   Status failed() const { return connection_->failed(); }
 
@@ -25,12 +25,12 @@ class RemoteTime {
   std::uint32_t slot_;
 };
 
-/// A time that nothing has reached. ResourceExhausted: there are too many.
+/// A time that is not reached. ResourceExhausted: too many times.
 Result<std::shared_ptr<RemoteTime>> take_time(std::shared_ptr<Connection> connection);
 
 class RemoteEvent final : public Event {
  public:
-  /// `stream` null: a timestamp of a command buffer, which each run reaches anew. `time` null: keeps no time.
+  /// `stream` null: a timestamp of a command buffer, reached again in each run. `time` null: has no time.
   RemoteEvent(std::shared_ptr<StreamState> stream, std::uint64_t sequence, std::shared_ptr<RemoteTime> time)
       : stream_(std::move(stream)), sequence_(sequence), time_(std::move(time)) {}
   Result<bool> ready() override;

@@ -5,7 +5,7 @@
 
 namespace catena::device::remote {
 
-/// Device memory, or a window on a region.
+/// Device memory, or a window on a registered memory range.
 class RemoteBuffer final : public Buffer {
  public:
   RemoteBuffer(std::shared_ptr<Connection> connection, std::uint32_t number, std::size_t size,
@@ -18,11 +18,11 @@ class RemoteBuffer final : public Buffer {
  private:
   std::shared_ptr<Connection> connection_;
   std::uint32_t number_;
-  std::optional<std::uint32_t> region_;  ///< goes with the window
+  std::optional<std::uint32_t> region_;  ///< freed with the window
   std::size_t size_;
 };
 
-/// Memory that the server has made for this client.
+/// Memory made by the server for this client.
 class RemotePinnedBuffer final : public PinnedBuffer {
  public:
   RemotePinnedBuffer(std::shared_ptr<Connection> connection, Mapping memory, std::uint32_t region,

@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-/// Bodies of frames and commands: numbers as they lie in memory (both ends are on one machine), and byte strings with
-/// their length before them.
+/// Bodies of frames and commands: numbers in native representation (both ends are on one machine), and byte strings
+/// after their length.
 namespace catena::device::remote {
 
 class Writer {
@@ -33,7 +33,7 @@ class Writer {
     return put_text(std::string(status.message()));
   }
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// What another Writer wrote comes next.
+  /// Appends the content of another Writer.
   Writer& add(Writer const& other) { return append(other.bytes()); }
 
  private:
@@ -41,8 +41,8 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what a Writer wrote, or whatever else somebody sent: once something is not there, nothing more is, and ok() is
-/// false. Spans point into the bytes given.
+/// Reads the content of a Writer, or any other received bytes. After the first read beyond the end, all reads are empty
+/// and ok() is false. Spans point into the given bytes.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -11,11 +11,11 @@ namespace catena::device::remote {
 class RemoteKernel final : public Kernel {
  public:
   RemoteKernel(std::uint32_t number, std::string name) : number_(number), name_(std::move(name)) {}
-  /// What a launch says to the server. InvalidArgument for an argument of more than kMaxArgumentBytes, or arguments
-  /// that are more than a command holds.
+  /// The body of a launch command. InvalidArgument for an argument of more than kMaxArgumentBytes, or for arguments
+  /// that do not fit into a command.
   Result<Writer> launch_body(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
-  /// Whether the server has launched it before with arguments of these kinds and sizes in groups like these, so that it
-  /// can do nothing but take them. Any thread.
+  /// Whether the server has launched the kernel before with arguments of these kinds and sizes in groups like these, so
+  /// that it cannot reject them. Any thread.
   bool has_taken(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
   void takes(LaunchShape const& shape, std::span<const KernelArgument> arguments);
 

@@ -7,42 +7,42 @@
 #include <cstdint>
 #include <limits>
 
-/// What a client and a device server say to one another, over two paths:
-///  - calls over a socket, which are rare and are waited for: what makes things, and what brings descriptors along;
-///  - commands over a ring in shared memory, one for each stream, which are not waited for.
-/// Things go by numbers that the server gave out to this client, memory by a number and an offset; nothing is an
-/// address. The server believes nothing of it: a command is copied before it is read, and every number, offset and
-/// length is checked. The client believes the server, which owns the device.
+/// Protocol between a client and a device server, over two paths:
+///  - calls over a socket, rare and synchronous: they create objects and pass descriptors;
+///  - commands over a ring in shared memory, one ring per stream, asynchronous.
+/// Objects are named by numbers that the server gave to this client, memory by a number and an offset, never by an
+/// address. The server trusts no input: it copies a command before it reads it, and checks every number, offset and
+/// length. The client trusts the server, which owns the device.
 namespace catena::device::remote {
 
 inline constexpr std::uint32_t kVersion = 3;
 
-/// Over the socket. Each is one frame [FrameHeader][body]; the answer is a frame too, and its body begins with a
+/// Calls over the socket. Each is one frame [FrameHeader][body]. The reply is also a frame; its body starts with a
 /// Status (see message.hpp).
 enum class Call : std::uint32_t {
-  kHello = 1,            ///< version -> DeviceInfo; brings a descriptor that tells when the server has ended
+  kHello = 1,            ///< version -> DeviceInfo; with a descriptor that signals the end of the server
   kAllocate,             ///< bytes -> buffer
-  kAllocatePinned,       ///< bytes -> region, window (0: none); brings the memory
-  kMapHost,              ///< bytes, offset, with the memory -> region, buffer
-  kFree,                 ///< kind, number -> (no answer)
-  kCreateStream,         ///< urgent -> stream; brings its page
-  kCreateCommandBuffer,  ///< partition (0: none) -> command buffer
+  kAllocatePinned,       ///< bytes -> memory range, window (0: no window); with the memory
+  kMapHost,              ///< bytes, offset, with the memory -> memory range, buffer
+  kFree,                 ///< kind, number -> (no reply)
+  kCreateStream,         ///< urgent -> stream; with its page
+  kCreateCommandBuffer,  ///< partition (0: no partition) -> command buffer
   kRecordLaunch,         ///< command buffer, launch
   kRecordTimestamp,      ///< command buffer, time slot
-  kDivide,               ///< units of each -> partition and its units, of each
+  kDivide,               ///< units of each partition -> each partition and its units
   kCompile,              ///< source -> binary
   kLoad,                 ///< binary -> program
   kKernel,               ///< program, name -> kernel
 };
 
-/// What is behind it in a launch.
+/// Content of an argument in a launch.
 enum class ArgumentKind : std::uint32_t {
   kBuffer,  ///< number (0: a null pointer)
   kBytes,   ///< by value
-  kSizes,   ///< nothing: see BufferSizes
+  kSizes,   ///< empty: see BufferSizes
 };
 
-/// What kFree frees.
+/// Kinds of objects freed by kFree.
 enum class Kind : std::uint32_t { kBuffer = 1, kRegion, kStream, kCommandBuffer, kPartition, kProgram };
 
 struct FrameHeader {
@@ -65,11 +65,11 @@ enum class Command : std::uint32_t {
 struct CommandHeader {
   Command command;
   std::uint32_t bytes;  ///< of the whole command, a multiple of 8
-  std::uint32_t reply;  ///< 0, or the number under which the client waits for what became of it
+  std::uint32_t reply;  ///< 0, or a number if the client waits for the result
   std::uint32_t unused;
 };
 inline constexpr std::uint32_t kMaxCommandBytes = 8192;
-inline constexpr std::uint32_t kMaxArgumentBytes = 4096;  ///< of one by value
+inline constexpr std::uint32_t kMaxArgumentBytes = 4096;  ///< of one argument by value
 
 struct CopyCommand {
   std::uint64_t buffer_offset;
@@ -87,13 +87,13 @@ struct FillCommand {
   std::uint32_t buffer;
   std::uint32_t value;
 };
-struct EnqueueCommand {  ///< of kFinalize too
+struct EnqueueCommand {  ///< also of kFinalize
   std::uint32_t command_buffer;
   std::uint32_t unused;
 };
 inline constexpr std::uint32_t kNoTime = std::numeric_limits<std::uint32_t>::max();
 struct RecordCommand {
-  std::uint64_t sequence;   ///< StreamPage::reached tells of it
+  std::uint64_t sequence;   ///< reported by StreamPage::reached
   std::uint32_t time_slot;  ///< kNoTime: an event without a time
   std::uint32_t unused;
 };
@@ -101,32 +101,33 @@ struct RecordCommand {
 inline constexpr std::uint32_t kRingBytes = 64U << 10;
 inline constexpr std::uint32_t kReplyTextBytes = 1024;
 
-/// Shared by one stream of a client and the server, who is the only one to write what is not the client's.
+/// Shared by one stream of a client and the server. The client writes `tail` and `ring`, the server all other fields.
 struct StreamPage {
   // the client's
   alignas(64) std::atomic<std::uint64_t> tail;  ///< bytes put into the ring so far
   // the server's
-  alignas(64) std::atomic<std::uint64_t> head;  ///< bytes taken out of it so far
+  alignas(64) std::atomic<std::uint64_t> head;  ///< bytes taken out of the ring so far
   std::atomic<std::uint64_t> reached;           ///< sequence of the last kRecord that the device has reached
-  std::atomic<std::uint32_t> is_broken;         ///< a command failed that nobody waited for: its Status is the reply
-  std::atomic<std::uint32_t> replied;           ///< number of the last command whose reply is here
+  std::atomic<std::uint32_t> is_broken;         ///< a command without a waiter failed: its Status is the reply
+  std::atomic<std::uint32_t> replied;           ///< number of the last command whose reply is present
   std::uint32_t reply_code;
   std::array<char, kReplyTextBytes> reply_text;  ///< ends with a NUL
   alignas(64) std::array<std::byte, kRingBytes> ring;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// Times of a client's timestamps, in nanoseconds since some moment.
+/// Times of a client's timestamps, in nanoseconds since an unspecified epoch.
 inline constexpr std::uint32_t kTimeSlots = 8192;
 inline constexpr std::int64_t kNotReached = std::numeric_limits<std::int64_t>::min();
 
 /// Shared by a client and the server.
 struct ClientPage {
-  alignas(64) std::atomic<std::uint32_t> server_sleeps;  ///< the client rings the bell after it has put a command
+  alignas(64) std::atomic<std::uint32_t> server_sleeps;  ///< set: the client signals the eventfd after putting a
+                                                         ///< command
   alignas(64) std::array<std::atomic<std::int64_t>, kTimeSlots> times;
 };
 
-// what one client may have at a time
+// limits of one client at a time
 inline constexpr std::size_t kMaxStreams = 1024;
 inline constexpr std::size_t kMaxObjects = 65536;  ///< of each other kind
 

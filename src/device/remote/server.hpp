@@ -11,8 +11,8 @@
 #include "device/remote/compilations.hpp"
 #include "device/remote/socket.hpp"
 
-/// The process that owns a device, for others who have none. Clients are strangers to one another: each has numbers and
-/// memory of its own, and device memory is zero when one gets it.
+/// The process that owns a device, for other processes without one. Clients do not trust each other. Each has its own
+/// numbers and memory, and device memory is zeroed before a client gets it.
 namespace catena::device::remote {
 
 struct ServerLimits {
@@ -22,36 +22,35 @@ struct ServerLimits {
     return launch.count() != 0 ? launch : info.is_cpu ? kCpu : kGpu;
   }
 
-  /// How long work may go on without coming to an end: a kernel that takes longer is taken for endless. 0: two seconds,
-  /// and half a minute where the device is this machine's CPU, whose driver compiles a kernel when it is first
-  /// launched.
+  /// Maximum time of work without progress: a longer kernel counts as endless. 0: two seconds, or 30 seconds if the
+  /// device is this machine's CPU, whose driver compiles a kernel at its first launch.
   std::chrono::milliseconds launch{0};
   std::uint64_t device_bytes = std::uint64_t{64} << 30;  ///< of one client
   std::uint64_t host_bytes = std::uint64_t{64} << 30;    ///< of one client: mapped and pinned
   bool one_at_a_time = false;  ///< launches of all clients run one after another: `--share temporal`
 };
 
-/// Serves the clients whose sockets come over `control` (see supervisor.hpp), each in a thread of its own, until the
-/// other end of `control` is gone; then, and once the device has failed or does not come to an end within
-/// `limits.launch`, the process has to end: nothing less frees a device from a kernel. `box` says why, and `end` is
-/// called, by any thread, with the exit status; it ends the process at once, without a destructor that could wait for
-/// the device. `judge`: of what strangers have compiled; `store`: where that is kept, which outlives all.
+/// Serves the clients whose sockets arrive over `control` (see supervisor.hpp), each in its own thread, until the other
+/// end of `control` is gone. Then, and once the device has failed or makes no progress within `limits.launch`, the
+/// process must end: only that frees a device from a kernel. `box` receives the reason, and any thread calls `end` with
+/// the exit status. `end` terminates the process at once, without destructors that could wait for the device. `judge`:
+/// judges the sources of untrusted clients. `store`: keeps their compiled programs, and must outlive everything.
 [[noreturn]] void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int),
                         SourceJudge judge, BinaryStore& store);
 
-/// What a client may have run.
+/// Kernels that a client may run.
 enum class Trust : std::uint32_t {
-  kOwn,       ///< what it likes: it is one with who started the server
-  kStranger,  ///< kernels whose source the server has judged and compiled: a sandboxed process
+  kOwn,       ///< any kernel: the client belongs to the process that started the server
+  kStranger,  ///< kernels judged and compiled by the server: a sandboxed process
 };
 
-/// What `control` carries: a client's number and how far it is trusted, with its end of a socketpair.
+/// A message on `control`: a client's number and its Trust, with the server's end of a socketpair.
 inline constexpr std::uint32_t kAddClient = 1;
 
-// how a server ends
+// exit status of a server
 inline constexpr int kExitSupervisorGone = 0;
-inline constexpr int kExitNoDevice = 64;      ///< it could not be opened; the reason is in the box
-inline constexpr int kExitDeviceFailed = 65;  ///< for good: a kernel trapped, or the device is lost
-inline constexpr int kExitEndless = 66;       ///< work went on longer than ServerLimits::launch
+inline constexpr int kExitNoDevice = 64;      ///< the device could not be opened; the reason is in the box
+inline constexpr int kExitDeviceFailed = 65;  ///< permanently: a kernel trapped, or the device is lost
+inline constexpr int kExitEndless = 66;       ///< work took longer than ServerLimits::launch
 
 }  // namespace catena::device::remote

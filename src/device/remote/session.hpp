@@ -21,23 +21,23 @@
 
 namespace catena::device::remote {
 
-/// What the server has of one client. Everything that it sends may be made up. One thread.
+/// The server's state of one client. All input of the client is untrusted. One thread.
 class Session {
  public:
-  /// `compilations`: where what the client may run comes from; null: it is trusted, and brings what it likes. `turns`:
-  /// in which its launches take theirs; null: they do not wait for those of others.
+  /// `compilations`: source of the client's programs; null: the client is trusted and brings its own programs. `turns`:
+  /// serializes its launches with the launches of other clients; null: not serialized.
   Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box, Compilations* compilations,
           Turns* turns);
   ~Session();
   Session(Session const&) = delete;
   Session& operator=(Session const&) = delete;
 
-  /// Serves until the client is gone, or says what no client says; returns why. An error of the device that is for good
-  /// shows in Device::failed().
+  /// Serves until the client is gone or violates the protocol; returns the reason. A permanent error of the device is
+  /// reported by Device::failed().
   Status run();
 
  private:
-  /// Bytes of a client's share, which it has back once nothing has them any more.
+  /// Bytes charged to a client's limit, released when no longer used.
   class Counted {
    public:
     Counted() = default;
@@ -63,22 +63,22 @@ class Session {
     Counted counted;
   };
   struct Memory {
-    std::shared_ptr<Region> region;  ///< that it is a window on, which ends after it; null: device memory
+    std::shared_ptr<Region> region;  ///< the mapping under this window, destroyed after it; null: device memory
     std::unique_ptr<Buffer> buffer;
-    Counted counted;  ///< of the client's device memory
+    Counted counted;  ///< charged to the client's device memory
   };
-  /// What something works on, and so ends after it.
+  /// Objects used by another one, and so destroyed after it.
   using Uses = std::vector<std::shared_ptr<const void>>;
   struct Recording {
     Uses uses;
     std::size_t launches = 0;
     std::unique_ptr<CommandBuffer> commands;
     std::vector<std::pair<Event*, std::uint32_t>> times;  ///< with their time slots
-    std::string kernels;                                  ///< their names
+    std::string kernels;                                  ///< names
   };
   struct Loaded {
     std::unique_ptr<Program> program;
-    std::optional<LaunchForm> form;  ///< of its kernels; none: the client is trusted
+    std::optional<LaunchForm> form;  ///< of its kernels; nullopt: the client is trusted
     std::map<std::string, std::uint32_t, std::less<>> kernels;
   };
   struct KnownKernel {
@@ -89,17 +89,17 @@ class Session {
   struct ReadyLaunch {
     KnownKernel const* kernel;
     LaunchShape shape;
-    std::vector<KernelArgument> arguments;  ///< those by value point into the body that it was read from
+    std::vector<KernelArgument> arguments;  ///< arguments by value point into the body of the command
     Uses uses;
   };
-  /// An event that the client waits for, or the session itself.
+  /// An event awaited by the client, or by the session itself.
   struct Pending {
-    std::uint64_t sequence;  ///< 0: the session's
+    std::uint64_t sequence;  ///< 0: awaited by the session
     std::shared_ptr<Event> event;
     std::uint32_t time_slot;
-    std::vector<std::uint32_t> recordings;  ///< with timestamps, that ran before it
+    std::vector<std::uint32_t> recordings;  ///< recordings with timestamps that ran before it
   };
-  /// A launch that waits for those of others.
+  /// A launch serialized with launches of other clients.
   struct Turn {
     std::unique_ptr<Event> begin;
     std::unique_ptr<Event> end;
@@ -111,24 +111,24 @@ class Session {
     std::uint64_t head = 0;
     std::uint64_t last_sequence = 0;
     std::deque<Pending> pending;
-    std::deque<Turn> turns;          ///< that have not ended, the oldest first
+    std::deque<Turn> turns;          ///< unfinished, the oldest first
     std::vector<std::uint32_t> ran;  ///< recordings with timestamps since the last event
-    bool has_work = false;           ///< behind the last event
-    bool needs_flush = false;        ///< the last event is a timestamp, which does not hand anything to the device
+    bool has_work = false;           ///< after the last event
+    bool needs_flush = false;        ///< the last event is a timestamp, which submits nothing to the device
     bool is_broken = false;
-    bool is_held = false;    ///< its next command is a launch, and the client has enough of them
-    bool is_ending = false;  ///< the client freed it: it ends with its work
-    /// Or since it was last told that something is done. 0: it is not busy, or waits for launches of others.
+    bool is_held = false;    ///< its next command is a launch, and enough launches of the client are pending
+    bool is_ending = false;  ///< freed by the client: ends with its work
+    /// Start of work, or time of the last progress. 0: not busy, or waits for launches of others.
     std::int64_t working_since = 0;
-    std::string kernels;                ///< names of those launched last, up to an event
-    bool kernels_are_complete = false;  ///< there was that event
+    std::string kernels;                ///< names of the kernels launched last, up to an event
+    bool kernels_are_complete = false;  ///< that event was recorded
     bool has_news = false;              ///< `kernels` is not in the black box yet
 
     void note(std::string_view launched);
     bool is_busy() const { return has_work || !pending.empty() || !turns.empty(); }
     bool takes_commands() const { return !is_broken && !is_ending; }
   };
-  /// What was freed while work went on that may use it.
+  /// An object freed while running work may use it.
   struct Grave {
     std::shared_ptr<void> content;
     std::vector<std::unique_ptr<Event>> until;
@@ -171,13 +171,13 @@ class Session {
   Status record(ServedStream& stream, RecordCommand const& command);
   void finish(ServedStream& stream, Status const& status, std::uint32_t reply_number);
 
-  // what the device has done
+  // progress of the device
   Result<bool> look_at(ServedStream& stream);
   Result<bool> look_at_streams();
   Result<bool> poll_events(ServedStream& stream);
   static Result<bool> poll_turns(ServedStream& stream);
   void write_times(Pending const& pending);
-  /// Returns the time, which is the reference's where the event has none.
+  /// Returns the time, or the reference's time if the event has no time.
   std::int64_t write_time(Event& event, std::uint32_t slot);
   Status mark_end(ServedStream& stream);
   Status end_stream(ServedStream& stream);
@@ -190,7 +190,7 @@ class Session {
   bool has_commands() const;
 
   std::uint32_t next_number() { return ++last_number_; }
-  /// Null: the client has no such thing.
+  /// Null if the client has no such object.
   template <typename T>
   static T* find(Table<T>& table, std::uint32_t number) {
     const auto found = table.find(number);
@@ -200,8 +200,8 @@ class Session {
   template <typename T>
   static Status check_room(Table<T> const& table, std::string_view what, std::size_t max = kMaxObjects);
 
-  /// A call that takes long, in a thread of its own, so that the client's streams do not wait: it gives what there is
-  /// to do, in this one, for the answer.
+  /// A slow call, run in a thread of its own so that the client's streams do not wait. It returns the remaining work,
+  /// which this thread runs to get the reply.
   struct SlowCall {
     std::uint32_t call;
     std::future<std::function<Result<Writer>()>> work;
@@ -213,18 +213,18 @@ class Session {
   BlackBox::Client* box_;
   Compilations* compilations_;
   Turns* turns_;
-  std::deque<Compiled> compiled_;  ///< for this client, which may load them
+  std::deque<Compiled> compiled_;  ///< compiled for this client, which may load them
   FrameReader reader_;
   Mapping page_;
   Fd bell_;
-  Fd bell_edges_;  ///< an epoll that tells of each ring of the bell, which belongs to the client too, and is never read
+  Fd bell_edges_;  ///< an edge-triggered epoll of bell_, which the client shares and which is never read
   std::uint32_t last_number_ = 0;
   std::uint64_t device_bytes_ = 0;
   std::uint64_t host_bytes_ = 0;
   std::unique_ptr<Stream> own_stream_;
-  std::shared_ptr<Event> reference_;  ///< a timestamp, and its time
+  std::shared_ptr<Event> reference_;  ///< a timestamp whose time is known
   std::int64_t reference_time_ = 0;
-  // destroyed from the last to the first: streams end before what they work on
+  // destroyed in reverse order: streams end before the objects used by them
   Table<std::shared_ptr<Region>> regions_;
   Table<std::shared_ptr<Memory>> buffers_;
   Table<std::shared_ptr<Partition>> partitions_;
@@ -234,7 +234,7 @@ class Session {
   std::vector<Grave> graves_;
   Table<ServedStream> streams_;
   std::optional<SlowCall> slow_call_;
-  ServedStream const* noted_ = nullptr;  ///< that the black box is about
+  ServedStream const* noted_ = nullptr;  ///< stream shown in the black box
 };
 
 }  // namespace catena::device::remote

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/// Frames over a stream socket, and memory behind a descriptor.
+/// Frames over a stream socket, and memory shared by a descriptor.
 namespace catena::device::remote {
 
 using Fd = FileDescriptor;
@@ -24,16 +24,16 @@ using Fd = FileDescriptor;
 struct Frame {
   std::uint32_t call = 0;
   std::vector<std::byte> body;
-  Fd fd;  ///< one at most
+  Fd fd;  ///< at most one
 };
 
-/// Sends a frame, and `fd` with it unless it is -1. Waits as long as the other end does not read. Unavailable where
-/// that is gone.
+/// Sends a frame, with `fd` unless it is -1. Waits while the other end does not read. Unavailable if the other end is
+/// gone.
 Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd = -1);
-/// Receives frames as far as they have come.
+/// Receives frames in parts, as they arrive.
 class FrameReader {
  public:
-  /// The next frame, once it is there as a whole. Never waits. Errors: as receive_frame().
+  /// The next frame once it is complete, else nullopt. Never waits. Errors: as receive_frame().
   Result<std::optional<Frame>> poll(int socket, std::uint32_t max_bytes) {
     return take(socket, max_bytes, MSG_DONTWAIT);
   }
@@ -43,26 +43,26 @@ class FrameReader {
   Result<std::optional<Frame>> take(int socket, std::uint32_t max_bytes, int flags);
 
   std::array<std::byte, 8> header_{};  ///< a FrameHeader
-  std::size_t header_bytes_ = 0;       ///< that have come
+  std::size_t header_bytes_ = 0;       ///< received so far
   std::size_t body_bytes_ = 0;
   Frame frame_;
 };
 
-/// Waits for a frame. Unavailable where the other end is gone; InvalidArgument for a body of more than `max_bytes`.
-/// Memory is taken as the bytes come, not as they are announced.
+/// Waits for a frame. Unavailable if the other end is gone; InvalidArgument for a body of more than `max_bytes`. Memory
+/// is allocated as the bytes arrive, not as they are announced.
 Result<Frame> receive_frame(int socket, std::uint32_t max_bytes);
 
 /// Shared memory, mapped for reading and writing.
 class Mapping {
  public:
   Mapping() = default;
-  /// New memory that nobody can shrink or grow, all zero, for another process to map. ResourceExhausted where there is
-  /// not so much; the text says how much was asked for. `bytes` may be 0: then there is nothing.
+  /// Creates zeroed memory of a sealed size, for another process to map. ResourceExhausted if not enough memory is
+  /// left; the text gives the requested size. `bytes` may be 0: the mapping is empty.
   static Result<Mapping> create(std::size_t bytes);
-  /// `bytes` bytes behind `fd`, from `offset` on, which becomes the mapping's own.
-  ///   InvalidArgument    it is no memory that nobody can shrink (see memfd_create(2), F_SEAL_SHRINK), or not so long,
-  ///                      or `offset` is no multiple of a page
-  ///   ResourceExhausted  there is no room to map it
+  /// Maps `bytes` bytes of `fd` from `offset` on, and takes ownership of `fd`.
+  ///   InvalidArgument    no memory sealed against shrinking (see memfd_create(2), F_SEAL_SHRINK), or too short, or
+  ///                      `offset` is not a multiple of a page
+  ///   ResourceExhausted  the memory cannot be mapped
   static Result<Mapping> map(Fd fd, std::size_t bytes, std::uint64_t offset = 0);
   Mapping(Mapping&& other) noexcept
       : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, std::span<std::byte>())) {}
@@ -75,7 +75,7 @@ class Mapping {
 
   std::span<std::byte> bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
-  /// It stays mapped without its descriptor.
+  /// The memory stays mapped without its descriptor.
   Fd take_fd() { return std::move(fd_); }
   /// Precondition: a T fits.
   template <typename T>

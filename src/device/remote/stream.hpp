@@ -8,7 +8,7 @@
 
 namespace catena::device::remote {
 
-/// The client's end of a stream: puts commands into its ring, and knows what the device has reached. Belongs to one
+/// The client's end of a stream: puts commands into its ring, and tracks the progress of the device. Belongs to one
 /// thread at a time, with the stream and its events.
 class StreamState {
  public:
@@ -16,22 +16,21 @@ class StreamState {
       : connection_(std::move(connection)), page_memory_(std::move(page)), page_(&page_memory_.as<StreamPage>()) {}
 
   Connection& connection() { return *connection_; }
-  /// Puts a command into the ring and does not wait for what becomes of it: an error breaks the stream. Waits for room
-  /// where the ring is full: ten seconds at most, then the device is lost.
+  /// Puts a command into the ring without waiting for its result: an error breaks the stream. If the ring is full,
+  /// waits for free space, at most ten seconds; then the device is lost.
   Status put(Command command, Writer const& body) { return put(command, body, 0); }
-  /// Puts a command and waits until the server has done it, which is to have handed it to its device. Errors: those of
-  /// the server, of this command or of one before it.
+  /// Puts a command and waits until the server has passed it to its device. Errors: the server's, of this command or an
+  /// earlier one.
   Status put_and_wait(Command command, Writer const& body);
-  /// Sequence number of a new event, whose command is put.
+  /// Puts the command of a new event and returns its sequence number.
   Result<std::uint64_t> record(std::shared_ptr<RemoteTime> const& time);
-  /// Whether the device has reached an event. Errors: that of a command before it; Unavailable where the server is
-  /// gone.
+  /// Whether the device has reached an event. Errors: of an earlier command; Unavailable if the server is gone.
   Result<bool> has_reached(std::uint64_t sequence);
 
-  /// A copy that took a way round through memory that the server has: of `rows` where the shape has any.
+  /// A copy through intermediate memory shared with the server; a row copy if the shape has rows.
   struct Detour {
     std::unique_ptr<PinnedBuffer> memory;
-    std::uint64_t sequence = 0;     ///< of the first event after it
+    std::uint64_t sequence = 0;     ///< of the first event after the copy
     std::span<std::byte> target{};  ///< empty: the copy goes to the device
     RowShape shape{};
   };
@@ -54,7 +53,7 @@ class StreamState {
   std::uint64_t last_sequence_ = 0;
   std::uint32_t last_reply_ = 0;
   std::deque<Detour> detours_;
-  /// Times that the server has still to write.
+  /// Times not yet written by the server.
   std::deque<std::pair<std::uint64_t, std::shared_ptr<RemoteTime>>> times_;
 };
 
@@ -79,7 +78,7 @@ class RemoteStream final : public Stream {
   Status flush() override;
 
  private:
-  /// `shape` has no rows: one run of bytes.
+  /// `shape` without rows: one run of bytes.
   Status copy_in(Buffer& target, std::size_t offset, std::span<const std::byte> source, RowShape const& shape);
   Status copy_out(std::span<std::byte> target, Buffer& source, std::size_t offset, RowShape const& shape);
   Status put_copy(Buffer& buffer, std::size_t offset, Connection::Place place, RowShape const& shape, std::size_t bytes,

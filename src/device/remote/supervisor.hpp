@@ -13,44 +13,43 @@
 
 namespace catena::device::remote {
 
-/// Starts the process that owns a device, hands out connections to it, and starts it anew when it has ended.
-/// Any thread.
+/// Starts the process that owns a device, hands out connections to it, and restarts it when it has ended. Any thread.
 class Supervisor {
  public:
   struct Options {
     std::string program;          ///< of the server; see find_server_program()
-    std::string device = "auto";  ///< as parse_preference() takes it
+    std::string device = "auto";  ///< as for parse_preference()
     ServerLimits limits;
   };
-  /// Whose work was unfinished when a server ended.
+  /// A client with unfinished work when a server ended.
   struct Suspect {
-    std::string client;   ///< as connect() had it
+    std::string client;   ///< name given to connect()
     std::string kernels;  ///< launched last
   };
   struct Death {
-    std::string reason;             ///< for people
-    bool is_fault = false;          ///< the device failed or work was endless: one of the suspects did it
-    std::vector<Suspect> suspects;  ///< the oldest work first
+    std::string reason;             ///< for messages
+    bool is_fault = false;          ///< the device failed or work was endless, because of one of the suspects
+    std::vector<Suspect> suspects;  ///< oldest work first
   };
 
-  /// Starts the server. `on_death` is called by a thread of the supervisor each time that a server has ended and before
-  /// another one starts; it must not wait for one.
-  /// Unavailable where the program cannot be started. A device that cannot be opened shows in connect().
+  /// Starts the server. A thread of the supervisor calls `on_death` after each end of a server and before the next one
+  /// starts; `on_death` must not wait for a server.
+  /// Unavailable if the program cannot be started. A device that cannot be opened is reported by connect().
   static Result<std::unique_ptr<Supervisor>> start(Options options, std::function<void(Death const&)> on_death = {});
   /// Ends the server.
   ~Supervisor();
   Supervisor(Supervisor const&) = delete;
   Supervisor& operator=(Supervisor const&) = delete;
 
-  /// A socket for connect() of this process or, for a stranger, of another one, whose work goes by the name `client`.
-  /// Unavailable where no server runs: one that died a moment ago is started again with growing delays; the text says
-  /// why it ended.
+  /// A socket for connect() in this process or, for an untrusted client, in another one. `client` names the owner of
+  /// the work. Unavailable if no server runs: a dead server restarts with growing delays. The text gives the reason of
+  /// its end.
   Result<Fd> connect(std::string_view client, Trust trust = Trust::kOwn);
-  /// Of the server that runs; -1 where none does.
+  /// Process id of the running server; -1: not running.
   int pid() const;
-  /// Why there is no device for a server to open; empty: there is, or none has said so yet.
+  /// Why a server finds no device to open; empty: a device exists, or no server has reported yet.
   std::string no_device_reason() const;
-  /// Whether a server has opened its device, this one or one before it.
+  /// Whether this server or an earlier one has opened its device.
   bool has_served() const;
 
  private:
@@ -59,7 +58,8 @@ class Supervisor {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The server's program: beside this process's own program, or where an installation has it. NotFound with the places.
+/// The server's program: next to this process's own program, or at its place in an installation. NotFound lists the
+/// searched places.
 Result<std::string> find_server_program();
 
 }  // namespace catena::device::remote

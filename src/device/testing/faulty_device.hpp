@@ -9,7 +9,7 @@
 
 namespace catena::device::testing {
 
-/// The calls that can be made to fail.
+/// Calls with injectable faults.
 enum class Call {
   kAllocate,
   kAllocatePinned,
@@ -35,9 +35,9 @@ enum class Call {
 };
 inline constexpr std::size_t kCallCount = 21;
 
-/// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs, kernels
-/// and lists are its own. Its streams, events and pinned buffers must not outlive it. Thread rule: as every Device; the
-/// tests' own functions too.
+/// A real device with faults injected by a test. All other calls go to the real device, which also owns the buffers,
+/// programs, kernels and command buffers. Its streams, events and pinned buffers must not outlive it. Thread rule: as
+/// every Device, including the functions for tests.
 class FaultyDevice final : public Device {
  public:
   /// `real` must outlive this.
@@ -46,24 +46,24 @@ class FaultyDevice final : public Device {
   FaultyDevice& operator=(FaultyDevice const&) = delete;
   ~FaultyDevice() override;
 
-  /// The `nth` call of this kind from now on (1: the next) returns `status` and is not made; those after it work.
+  /// The `nth` call of this kind from now on (1: the next) returns `status` and is not made; later calls work.
   void fail(Call call, std::uint64_t nth, Status status);
-  /// As fail(), and from then on the device is lost: every call returns `status`, and so does failed().
+  /// As fail(), and from then on the device is lost: every call, and failed(), returns `status`.
   void lose(Call call, std::uint64_t nth, Status status);
   /// While true, no event becomes ready.
   void hold_events(bool hold);
-  /// From the `nth` question on whether an event is ready (1: the next), none becomes ready.
+  /// From the `nth` readiness query on (1: the next), no event becomes ready.
   void hold_events_from(std::uint64_t nth);
-  /// Events that are recorded from now on become ready no earlier than this.
+  /// Events recorded from now on become ready after `delay` at the earliest.
   void delay_events(std::chrono::nanoseconds delay);
-  /// From now on calls of streams and of their events count and fail, and events are held, on streams number `first` to
-  /// `end` - 1 alone, in the order in which they were made. Other streams work until the device is lost.
+  /// From now on, calls of streams and of their events count and fail, and events are held, only on the streams
+  /// numbered `first` to `end` - 1 in creation order. Other streams work until the device is lost.
   void aim(std::uint64_t first, std::uint64_t end);
-  /// Streams made so far.
+  /// Streams created so far.
   std::uint64_t streams() const;
-  /// How often this kind was called since the start, failed calls too; of streams, those that aim() names.
+  /// Number of calls of this kind since the start, including failed calls; of streams, only the ones selected by aim().
   std::uint64_t calls(Call call) const;
-  /// Pinned buffers that were freed while a stream was there, which may have had a copy into them in flight.
+  /// Pinned buffers freed while a stream existed, which may have had a copy into them in flight.
   std::uint64_t early_frees() const;
 
   DeviceInfo const& info() const override;
@@ -76,7 +76,7 @@ class FaultyDevice final : public Device {
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override;
-  /// The real device goes on.
+  /// The real device keeps running.
   void abandon(Status const& reason) override;
 
   struct Faults;

@@ -12,12 +12,12 @@
 
 namespace catena::device::testing {
 
-/// The device server of a test: of this build, on `device`.
+/// Options of a test's device server: of this build, on `device`.
 remote::Supervisor::Options server_options(std::string device = "opencl");
 
-/// A new connection to the one server of this test program that has the first device of `backend`.
+/// A new connection to the test program's only server for the first device of `backend`.
 Result<std::unique_ptr<Device>> open_remote(std::string_view backend = "opencl");
-/// The same for another process: see remote::ServerPool::connect().
+/// The same for another process; see remote::ServerPool::connect().
 Result<remote::Fd> connect_remote(std::string_view backend, std::string_view client, std::string* why);
 
 }  // namespace catena::device::testing

@@ -9,7 +9,7 @@
 
 namespace catena::device::testing {
 
-/// The first device of a backend, opened once for all tests of the program; the reason where there is none.
+/// The first device of a backend, opened once for all tests of the program; its error if no such device exists.
 /// Thread rule: one thread.
 inline Result<Device*> shared_device(std::string_view backend) {
   static std::map<std::string, Result<std::unique_ptr<Device>>, std::less<>> opened;

@@ -5,8 +5,7 @@
 
 /// AES-128 in counter mode on a device (FIPS 197, RFC 3686). One 256-word table, kept in local memory: entry x holds
 /// the S-box value s of x as the column (2s, s, s, 3s); the other three tables of the usual method are its rotations.
-/// Where the compiler has seen that the table has 256 words, it needs no check of an index of 8 bits: so whoever calls
-/// these functions inspects table.size() first.
+/// Callers check table.size() first. A compiler that has seen the 256 words needs no check of an 8-bit index.
 namespace catena::cipher {
 
 using kernel::Bytes;
@@ -35,7 +34,7 @@ inline u32 mixed_column(IsoPtr<u32> table, u32 a, u32 b, u32 c, u32 d) {
   return table[a >> 24] ^ kernel::rotate_left(table[(b >> 16) & 0xFFU], 24) ^
          kernel::rotate_left(table[(c >> 8) & 0xFFU], 16) ^ kernel::rotate_left(table[d & 0xFFU], 8);
 }
-/// One column of the last round, which does not mix.
+/// One column of the last round, without MixColumns.
 inline u32 plain_column(IsoPtr<u32> table, u32 a, u32 b, u32 c, u32 d) {
   return ((table[a >> 24] << 16) & 0xFF000000U) | ((table[(b >> 16) & 0xFFU] << 8) & 0x00FF0000U) |
          (table[(c >> 8) & 0xFFU] & 0x0000FF00U) | ((table[d & 0xFFU] >> 8) & 0x000000FFU);

@@ -3,7 +3,7 @@
 
 #include <catena/core/types.hpp>
 
-/// What the host and kernels share of AES-128-CTR with HMAC-SHA1-96, as ESP has them (RFC 3686, RFC 2404).
+/// AES-128-CTR with HMAC-SHA1-96 as in ESP (RFC 3686, RFC 2404): the part shared by host and kernels.
 namespace catena::cipher {
 
 inline constexpr u32 kEspBytes = 8;                       ///< SPI and sequence number
@@ -15,7 +15,7 @@ inline constexpr u32 kTextOffset = kEspBytes + kIvBytes;  ///< from the ESP head
 /// Words of the AES table in local memory: see aes128.kernel.hpp.
 inline constexpr u32 kTableWords = 256;
 
-/// Where the words of a key are on a device.
+/// Positions of the words of a key on a device.
 enum KeyWord : u32 {
   kRoundKeys = 0,    ///< 44: AES-128 key schedule, big-endian columns
   kSalt = 44,        ///< RFC 3686 nonce

@@ -18,7 +18,7 @@
 /// AES-128-CTR and HMAC-SHA1-96 by intel-ipsec-mb, many packets at a time.
 namespace catena::cipher {
 
-/// The keys of one direction between two peers. Wiped when they go.
+/// The keys of one direction between two peers. The destructor wipes them.
 struct Keys {
   std::array<std::uint8_t, 16> encryption_key{};
   std::array<std::uint8_t, 4> salt{};  ///< RFC 3686 nonce
@@ -28,18 +28,18 @@ struct Keys {
   ~Keys() { wipe(this, sizeof *this); }
 };
 
-/// What they expand to. Wiped when they go.
+/// The expanded keys. The destructor wipes them.
 struct SessionKeys {
   alignas(16) std::array<std::uint8_t, 176> round_keys{};  ///< AES-128 key schedule, bytes in FIPS 197 order
   std::array<std::uint32_t, 5> inner_state{};              ///< SHA-1 after the block key ^ ipad
   std::array<std::uint32_t, 5> outer_state{};              ///< SHA-1 after the block key ^ opad
-  std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, as it is in memory
+  std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, in memory order
   bool extended_sequence = false;                          ///< RFC 4303 section 2.2.1
 
   ~SessionKeys() { wipe(this, sizeof *this); }
 };
 
-/// Frees intel-ipsec-mb's state, in which hashes may leave what keys expand to.
+/// Frees intel-ipsec-mb's state, after wiping it, because hashes may leave expanded keys in it.
 struct FreeManager {
   void operator()(IMB_MGR* manager) const {
     wipe(manager, imb_get_mb_mgr_size());
@@ -65,15 +65,17 @@ class CryptoBurst {
 
   /// Thread rule: as the object.
   SessionKeys expand(Keys const& keys);
-  /// 24 hexadecimal digits of the SHA-256 of some bytes: names them without showing them. Thread rule: as the object.
+  /// 24 hexadecimal digits of the SHA-256 of some bytes: identifies them without revealing them. Thread rule: as the
+  /// object.
   std::string fingerprint(std::span<const std::uint8_t> bytes);
 
   std::uint32_t size() const { return size_; }
   bool full() const { return size_ == kPackets; }
 
-  /// Adds the packet whose ESP header is at `esp`, its IV `iv` after, and `text_length` bytes of text after that.
-  /// The IV is given apart: it has often just been written, and would have to be waited for. `keys` and the packet must
-  /// stay until the burst is run. `sequence_high`: of an extended sequence number the half that only the ICV covers.
+  /// Adds the packet with the ESP header at `esp`, followed by its IV `iv` and `text_length` bytes of text. The IV is a
+  /// separate argument, because it has often just been written, and a read would wait for it. `keys` and the packet
+  /// must stay until the burst is run. `sequence_high`: the half of an extended sequence number that only the ICV
+  /// covers.
   void add(SessionKeys const& keys, std::uint8_t* esp, std::uint64_t iv, std::uint32_t text_length,
            std::uint32_t sequence_high = 0) {
     const std::uint32_t number = size_++;
@@ -88,7 +90,7 @@ class CryptoBurst {
     job.msg_len_to_cipher_in_bytes = text_length;
     job.msg_len_to_hash_in_bytes = kTextOffset + text_length;
     if (keys.extended_sequence) {
-      // the library hashes what lies together, so the half takes the place of the ICV for a while
+      // the library hashes contiguous bytes, so the half replaces the ICV temporarily
       std::uint8_t* behind_text = job.dst + text_length;
       Displaced& displaced = displaced_[displaced_size_++];
       displaced.at = behind_text;
@@ -101,17 +103,17 @@ class CryptoBurst {
     job.u.HMAC._hashed_auth_key_xor_opad = reinterpret_cast<const std::uint8_t*>(keys.outer_state.data());
   }
 
-  /// Encrypts every text in place and writes every ICV after its text. False if the library did not finish: no packet
+  /// Encrypts every text in place and writes every ICV after its text. False if the library did not finish; no packet
   /// may then leave.
   bool encrypt();
-  /// Computes every ICV, then decrypts every text in place, whatever the ICV says. `good[i]` tells whether packet
-  /// number i carries the right one; it is compared in constant time. False as for encrypt().
+  /// Computes every ICV, then decrypts every text in place, whatever its ICV. `good[i]` tells whether packet number i
+  /// has the right ICV, compared in constant time. False as for encrypt().
   bool decrypt(std::array<bool, kPackets>& good);
 
  private:
   explicit CryptoBurst(Manager manager);
 
-  /// The bytes that a half of a sequence number took the place of.
+  /// The bytes replaced by a half of a sequence number.
   struct Displaced {
     std::uint8_t* at;
     std::array<std::uint8_t, kExtensionBytes> bytes;

@@ -3,7 +3,7 @@
 
 #include <catena/kernel/context.hpp>
 
-/// HMAC-SHA1 on a device (FIPS 180-4, RFC 2104), from the two states that the key leads to.
+/// HMAC-SHA1 on a device (FIPS 180-4, RFC 2104), from the two states derived from the key.
 namespace catena::cipher {
 
 inline constexpr u32 kSha1BlockBytes = 64;
@@ -19,7 +19,8 @@ inline Sha1State load_sha1_state(kernel::IsoPtr<u32> state, u32 first) {
   return loaded;
 }
 
-/// f and K of round `round` (FIPS 180-4 sections 4.1.1 and 4.2.1). The loop over rounds is unrolled, so this folds.
+/// f and K of round `round` (FIPS 180-4 sections 4.1.1 and 4.2.1). The loop over rounds is unrolled, so this is
+/// constant.
 inline u32 sha1_mix(u32 round, u32 b, u32 c, u32 d) {
   if (round < 20) {
     return (d ^ (b & (c ^ d))) + 0x5A827999U;
@@ -33,7 +34,7 @@ inline u32 sha1_mix(u32 round, u32 b, u32 c, u32 d) {
   return (b ^ c ^ d) + 0xCA62C1D6U;
 }
 
-/// Takes one block of 16 words into the state; the schedule is computed in the block.
+/// Adds one block of 16 words to the state; the schedule is computed in the block.
 inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
   u32 a = state.words[0];
   u32 b = state.words[1];
@@ -47,7 +48,7 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
       word =
           kernel::rotate_left(block[(round + 13) % 16] ^ block[(round + 8) % 16] ^ block[(round + 2) % 16] ^ word, 1);
     }
-    // only the last sum waits for the round before
+    // only the last sum waits for the previous round
     const u32 next = kernel::rotate_left(a, 5) + (sha1_mix(round, b, c, d) + (e + word));
     e = d;
     d = c;
@@ -64,7 +65,7 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
 
 using FetchedBlock = kernel::Fetched<kSha1BlockBytes / 4>;
 
-/// Asks for the whole words of block `number` of the message; after it there are none.
+/// Requests the whole words of block `number` of the message, and no words after its end.
 inline FetchedBlock fetch_block(kernel::Bytes message, u32 length, u32 number) {
   const u32 begin = number * kSha1BlockBytes;
   const u32 rest = begin < length ? length - begin : 0;
@@ -72,7 +73,7 @@ inline FetchedBlock fetch_block(kernel::Bytes message, u32 length, u32 number) {
                                             rest < kSha1BlockBytes ? rest / 4 : kSha1BlockBytes / 4);
 }
 
-/// The word after the whole words of a message: what is left of it, and the end mark (FIPS 180-4 section 5.1.1).
+/// The word after the whole words of a message: its remaining bytes, and the end mark (FIPS 180-4 section 5.1.1).
 inline u32 end_word(kernel::Bytes message, u32 length) {
   const u32 left = length % 4;
   u32 word = 0x80000000U >> (8 * left);
@@ -82,9 +83,9 @@ inline u32 end_word(kernel::Bytes message, u32 length) {
   return word;
 }
 
-/// The whole 20-byte HMAC of the first `length` bytes of `message`. The last turn of the loop is the outer hash, so
-/// that the unrolled rounds exist once. Each block is asked for before the rounds of the one before it, which hide the
-/// way from memory: nobody else works while one work-item is here.
+/// The whole 20-byte HMAC of the first `length` bytes of `message`. The last iteration of the loop is the outer hash,
+/// so that the unrolled rounds exist once. Each block is requested before the rounds of the previous block. They hide
+/// the memory latency, because no other work-item runs meanwhile.
 inline Sha1State hmac_sha1(kernel::Bytes message, u32 length, Sha1State inner, Sha1State outer) {
   constexpr u32 kDigestBytes = 20;
   constexpr u32 kEndBytes = 1 + 8;  // the end mark, and the length in bits
@@ -115,7 +116,7 @@ inline Sha1State hmac_sha1(kernel::Bytes message, u32 length, Sha1State inner, S
       state = outer;
     }
     if (number + 1 >= blocks) {
-      block[15] = 8 * (kSha1BlockBytes + (is_outer ? kDigestBytes : length));  // the block of the key counts
+      block[15] = 8 * (kSha1BlockBytes + (is_outer ? kDigestBytes : length));  // the key's block counts
     }
     fetched = fetch_block(message, length, number + 1);
     sha1_block(state, block);

@@ -9,8 +9,8 @@
 
 namespace catena::classify {
 
-/// The arrays of State (firewall.layout.hpp), where their meaning is told. For n rules at most 6n + 261 rows of
-/// (n + n / 32) / 8 bytes; rows with equal bits are one.
+/// The arrays of State, documented in classify.layout.hpp. For n rules at most 6n + 261 rows of (n + n / 32) / 8 bytes;
+/// rows with equal bits are stored once.
 struct BitVector {
   std::vector<std::uint32_t> src_trie;
   std::vector<std::uint32_t> dst_trie;
@@ -23,7 +23,7 @@ struct BitVector {
   std::uint32_t no_ports_row = 0;
 };
 
-/// Precondition: 1 to kMaxRules rules as parse_rules() leaves them. Pure.
+/// Precondition: 1 to kMaxRules rules, as returned by parse_rules(). Pure.
 BitVector build_bit_vector(std::span<const Rule> rules);
 
 }  // namespace catena::classify

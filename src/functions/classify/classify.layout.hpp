@@ -5,22 +5,22 @@
 #include <catena/kernel/fault.hpp>
 #include <catena/packet/layers.hpp>
 
-/// What the firewall's host code and its kernel share.
+/// Types shared by the firewall's host code and its kernel.
 namespace catena::classify {
 
-/// `rule` of a packet that no rule matches.
+/// `rule` of a packet without a matching rule.
 inline constexpr i32 kNoRule = -1;
-/// `rule` of packets that no rule may decide, because a rule with ports could not tell whether it matches:
+/// `rule` of packets that no rule may decide, because the match of a rule with ports is unknown:
 /// packet::PortsHeader::kSplit, and kCut.
 inline constexpr i32 kSplitFragment = -2;
 inline constexpr i32 kUnreadable = -3;
 
 struct ClassifyResult {
-  i32 rule;  ///< position of the first rule that matches, or one of the constants above
+  i32 rule;  ///< position of the first matching rule, or one of the constants above
 };
 static_assert(sizeof(ClassifyResult) == 4);
 
-/// What classification inspects, in host order. The ports count only if has_ports is not 0.
+/// Input of classification, in host order. The ports count only if has_ports is not 0.
 struct Key {
   u32 src;
   u32 dst;
@@ -32,9 +32,9 @@ struct Key {
 };
 static_assert(sizeof(Key) == 16);
 
-/// kSplitFragment, kUnreadable, or kNoRule where rules may decide the packet. That is also any protocol but TCP and
-/// UDP, and later fragments: the ports of a datagram are in its first fragment, which is decided by them, and no other
-/// fragment that passes can change them. `flags`: packet::LayerFlags.
+/// kSplitFragment, kUnreadable, or kNoRule if rules may decide the packet. kNoRule is also for any protocol but TCP and
+/// UDP, and for later fragments. The ports of a datagram are in its first fragment, which is decided by them, and no
+/// other passing fragment can change them. `flags`: packet::LayerFlags.
 constexpr i32 refusal(u32 flags, u32 protocol) {
   const packet::PortsHeader header = packet::ports_header(flags, protocol);
   return header == packet::PortsHeader::kSplit ? kSplitFragment
@@ -48,10 +48,10 @@ inline constexpr u32 kNodeEntries = 256;
 
 /// The rules as bit vectors (Lakshman and Stiliadis, "High-speed policy-based packet forwarding using efficient
 /// multi-dimensional range matching", SIGCOMM 1998), aggregated one level (Baboescu and Varghese, "Scalable packet
-/// classification", SIGCOMM 2001). Each field maps its value to a row; bit i of a row says that rule i takes the value.
-/// A row is `summary_words` words of summary, then `words` words of rules; bit i of the summary: word i is not zero.
+/// classification", SIGCOMM 2001). Each field maps its value to a row; bit i of a row: rule i accepts the value. A row
+/// is `summary_words` words of summary, then `words` words of rules; bit i of the summary: word i is not zero.
 struct State {
-  kernel::StateArray<u32> src_trie;       ///< [nodes][256], one address byte a level; node 0 is the root
+  kernel::StateArray<u32> src_trie;       ///< [nodes][256], one address byte per level; node 0 is the root
   kernel::StateArray<u32> dst_trie;       ///< the same
   kernel::StateArray<u32> sport_rows;     ///< [65536]
   kernel::StateArray<u32> dport_rows;     ///< [65536]
@@ -59,7 +59,7 @@ struct State {
   kernel::StateArray<u32> rows;           ///< [rows][summary_words + words]
   u32 words;
   u32 summary_words;
-  u32 no_ports_row;  ///< stands for both ports of a packet without ports
+  u32 no_ports_row;  ///< for both ports of a packet without ports
   u32 reserved;
 };
 static_assert(sizeof(State) == 112);

@@ -12,7 +12,7 @@
 
 namespace catena::classify {
 
-/// The tables as the kernel reads them: State, and after it its arrays.
+/// The tables in the kernel's format: State, followed by its arrays.
 inline std::vector<std::byte> device_state(BitVector const& tables) {
   nf::StateBuilder state(sizeof(State));
   State header{};

@@ -15,7 +15,7 @@
 /// Rules that are hard on tables, and packets for them.
 namespace catena::classify::testing {
 
-/// First match as its definition reads, for rules as the parser leaves them.
+/// First match by its definition, for rules as returned by the parser.
 inline int first_match(std::span<const Rule> rules, Tuple const& packet) {
   const auto in = [](nf::Ipv4Prefix const& prefix, std::uint32_t address) {
     return ((address ^ prefix.address) & prefix.mask()) == 0;
@@ -35,7 +35,7 @@ inline int first_match(std::span<const Rule> rules, Tuple const& packet) {
 
 class HostileRules {
  public:
-  /// A name for each kind.
+  /// One name per kind.
   static std::vector<std::string> kinds() {
     return {"nested_ports", "nested_ports_widest_first", "wide_in_all_fields", "nested_prefixes", "equal", "cross"};
   }
@@ -47,7 +47,7 @@ class HostileRules {
   }
   std::vector<Rule> const& rules() const { return rules_; }
 
-  /// A packet at a border of one of the rules in every field, or a step beside it.
+  /// A packet with every field at a bound of one of the rules, or one step beside it.
   Tuple tuple() {
     Rule const& rule = rules_[below(static_cast<std::uint32_t>(rules_.size()))];
     Tuple result;
@@ -64,7 +64,7 @@ class HostileRules {
   Rule rule(std::string const& kind, std::uint32_t i, std::uint32_t count) {
     Rule rule;
     if (kind == "nested_ports" || kind == "nested_ports_widest_first") {
-      // each holds the one before, or after; packets to other destination ports match none of them
+      // each contains the previous one, or the next; packets to other destination ports match no rule
       const std::uint32_t width = kind == "nested_ports" ? i : count - 1 - i;
       rule.sport = ports(30'000 - width, 30'000 + width);
       rule.dport = ports(1, 60'000);
@@ -83,7 +83,7 @@ class HostileRules {
       rule.src = prefix(8, 0x0A000000);
       rule.dport = ports(80, 90);
     } else {
-      // every second rule has one source port, every other one destination port: any two of both kinds overlap
+      // every second rule has one source port, the others one destination port: any two of both kinds overlap
       (i % 2 == 0 ? rule.sport : rule.dport) = ports(i, i);
     }
     return rule;

@@ -8,17 +8,17 @@
 #include "functions/classify/linear_search.hpp"
 #include "functions/classify/search.kernel.hpp"
 
-/// What the kernel's search finds for a tuple that need not be possible as a packet.
+/// The match of the kernel's search for a tuple, possible as a packet or not.
 namespace catena::classify::testing {
 
-/// The tables as search.kernel.hpp takes them, on the host.
+/// The tables in the form of search.kernel.hpp, on the host.
 struct HostTables : BitVector {
   explicit HostTables(BitVector tables) : BitVector(std::move(tables)) {}
   std::vector<std::uint32_t> const& row_words() const { return rows; }
   static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
 };
 
-/// Of a tuple that need not be possible as a packet.
+/// The key of a tuple, possible as a packet or not.
 inline Key key_of(Tuple const& tuple) {
   Key key{};
   key.src = tuple.src;

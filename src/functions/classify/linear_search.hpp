@@ -7,7 +7,7 @@
 
 namespace catena::classify::testing {
 
-/// A packet as the oracle sees it.
+/// A packet for the oracle.
 struct Tuple {
   std::uint32_t src = 0;
   std::uint32_t dst = 0;
@@ -17,8 +17,8 @@ struct Tuple {
   bool has_ports = true;
 };
 
-/// A rule as inclusive bounds, and first match as its definition reads: the oracle of rte_acl and of the bit vectors;
-/// shares no code with either, nor with the parser.
+/// A rule as inclusive bounds, and first match by its definition: the oracle of rte_acl and of the bit vectors. Shares
+/// no code with either, nor with the parser.
 struct PlainRule {
   std::uint32_t src_low = 0, src_high = 0xFFFFFFFF;
   std::uint32_t dst_low = 0, dst_high = 0xFFFFFFFF;

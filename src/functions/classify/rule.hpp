@@ -8,7 +8,7 @@
 
 namespace catena::classify {
 
-/// Most rules of one firewall.
+/// Maximum rules of one firewall.
 inline constexpr std::size_t kMaxRules = 10'000;
 
 enum class Action : std::uint8_t { kDeny = 0, kAllow = 1 };
@@ -23,14 +23,14 @@ struct PortRange {
 };
 
 /// One line of a rules file. A packet matches if every field does. A packet without ports (no TCP or UDP, a later
-/// fragment) matches only where both port ranges are any.
+/// fragment) matches only if both port ranges are any.
 struct Rule {
   nf::Ipv4Prefix src{0, 0};
   nf::Ipv4Prefix dst{0, 0};
   PortRange sport;
   PortRange dport;
-  std::uint8_t protocol = 0;       ///< no bit set that is not in the mask
-  std::uint8_t protocol_mask = 0;  ///< bits of the packet's protocol that count
+  std::uint8_t protocol = 0;       ///< bits outside the mask are 0
+  std::uint8_t protocol_mask = 0;  ///< compared bits of the packet's protocol
   Action action = Action::kDeny;
 
   bool matches_without_ports() const { return sport.is_any() && dport.is_any(); }

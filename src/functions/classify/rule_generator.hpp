@@ -16,8 +16,8 @@
 
 namespace catena::classify::testing {
 
-/// Random rules that overlap much, written in both forms, and packets near their borders; the same ones each time.
-/// Narrow rules tend to come first, as in files that people write: else a few wide ones would hide all others.
+/// Random rules with much overlap, written in both forms, and packets near their bounds; equal each time. Narrow rules
+/// tend to come first, as in files written by people. Otherwise a few wide rules would hide all others.
 class RuleGenerator {
  public:
   explicit RuleGenerator(std::uint32_t count) : random_(count) {
@@ -34,7 +34,7 @@ class RuleGenerator {
   std::vector<PlainRule> const& rules() const { return rules_; }
   std::string const& text() const { return text_; }
 
-  /// A packet at a border of one of the rules in every field, or a step away from it.
+  /// A packet with every field at a bound of one of the rules, or one step beside it.
   Tuple tuple() {
     PlainRule const& rule = rules_[number(static_cast<std::uint32_t>(rules_.size()))];
     Tuple result;
@@ -81,7 +81,7 @@ class RuleGenerator {
     high = result.address | ~result.mask();
     return result;
   }
-  /// One time in `any` + 1 not all ports.
+  /// Restricts the ports, with probability 1 / (`any` + 1).
   void ports(std::uint32_t& low, std::uint32_t& high, std::uint32_t any) {
     if (number(any + 1) != 0) {
       return;

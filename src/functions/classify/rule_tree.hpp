@@ -14,23 +14,23 @@
 
 namespace catena::classify {
 
-/// The first rule that matches, on the CPU without DPDK, by a decision tree (as HyperSplit: Qi, Xu, Yang, Xue, Li:
-/// "Packet classification algorithms: from theory to practice", INFOCOM 2009). A node compares one field with a value:
-/// rules that lie below it, rules that lie above it, and those that hold both sides. A few of the latter are copied to
-/// both sides; more are a third subtree, which is searched besides, unless all its rules come after one that was found.
-/// It shares nothing with the kernel's bit vectors, so that each can judge the other.
+/// Finds the first matching rule, on the CPU without DPDK, by a decision tree (as HyperSplit: Qi, Xu, Yang, Xue, Li:
+/// "Packet classification algorithms: from theory to practice", INFOCOM 2009). A node compares one field with a value
+/// and separates the rules below the value, the rules above it, and the rules on both sides. A few of the last are
+/// copied to both sides. More are a third subtree, which is searched as well, unless all its rules come after a match.
+/// It shares nothing with the kernel's bit vectors, so that each can verify the other.
 ///
-/// However the rules overlap, each takes at most 1,152 bytes, and a lookup compares a packet with all of them at most.
-/// Immutable: lookups are safe from any thread.
+/// With any overlap of the rules, each takes at most 1,152 bytes, and a lookup compares a packet with all of them at
+/// most. Immutable: lookups are safe from any thread.
 class RuleTree {
  public:
   /// ResourceExhausted: more than kMaxRules.
   static Result<RuleTree> create(std::span<const Rule> rules);
 
-  /// Position of the first rule that takes all fields of the key, or kNoRule.
+  /// Position of the first rule that matches all fields of the key, or kNoRule.
   i32 find(Key const& key) const;
 
-  /// Memory that it takes.
+  /// Memory use.
   std::size_t bytes() const;
 
  private:
@@ -46,16 +46,16 @@ class RuleTree {
   };
   struct Node {
     std::uint32_t field;
-    std::uint32_t value;  ///< rules of sides[0] take no value above it, those of sides[1] only such
+    std::uint32_t value;  ///< rules of sides[0] accept no value above it, rules of sides[1] only such values
     std::array<Child, 2> sides;
     Child both;
   };
-  /// A rule in a leaf, which lists its rules in rising order. Ranges as their first value and what may be added to it.
+  /// A rule in a leaf, which lists its rules in ascending order. A range is its first value and its size minus 1.
   struct Entry {
     std::uint32_t src, src_more, dst, dst_more;
     std::uint16_t sport, sport_more, dport, dport_more;
     std::uint8_t protocol, protocol_mask;
-    std::uint16_t is_last;  ///< of its leaf
+    std::uint16_t is_last;  ///< in its leaf
     std::uint32_t rule;
 
     bool matches(Values const& values) const;
@@ -70,7 +70,7 @@ class RuleTree {
   };
 
   Tree with_ports_;
-  Tree without_ports_;  ///< of the rules that match packets without ports
+  Tree without_ports_;  ///< the rules that match packets without ports
 };
 
 }  // namespace catena::classify

@@ -3,12 +3,11 @@
 
 #include "functions/classify/classify.layout.hpp"
 
-/// The search in the bit vectors, for anything that looks like State with arrays to index: `Tables` has its members,
-/// but row_words() for `rows`, which has fewer than 2^32 words, and lowest_bit(u32). The kernel gives it checked device
-/// pointers, the tests plain arrays.
+/// Searches the bit vectors. `Tables` has the members of State with arrays to index, but row_words() for `rows`, which
+/// has fewer than 2^32 words, and lowest_bit(u32). The kernel passes checked device pointers, the tests plain arrays.
 namespace catena::classify {
 
-/// The row of an address: at most four dependent loads, one a byte.
+/// The row of an address: at most four dependent loads, one per byte.
 template <typename Trie>
 inline u32 row_of_address(Trie const& trie, u32 address) {
   u32 entry = trie[address >> 24];
@@ -19,7 +18,7 @@ inline u32 row_of_address(Trie const& trie, u32 address) {
   return entry;
 }
 
-/// Position of the first rule that takes all five fields, or kNoRule. Looks only at words that no row's summary rules
+/// Position of the first rule that matches all five fields, or kNoRule. Reads only words that no row's summary rules
 /// out.
 template <typename Tables>
 inline i32 find_rule(Tables const& tables, Key const& key) {

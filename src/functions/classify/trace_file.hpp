@@ -13,11 +13,11 @@ namespace catena::classify::testing {
 
 struct TraceLine {
   Tuple tuple;
-  int rule;  ///< that must be found
+  int rule;  ///< the expected match
 };
 
 /// The lines of a ClassBench trace with the expected rule of each: `source destination source-port destination-port
-/// protocol rule`, addresses with dots. Empty where the file is not there.
+/// protocol rule`, addresses with dots. Empty if the file does not exist.
 inline std::vector<TraceLine> read_trace(std::string const& path) {
   std::vector<TraceLine> lines;
   std::ifstream trace(path);

@@ -4,7 +4,7 @@
 #include "functions/classify/key_search.hpp"
 #include "functions/classify/rule_tree.hpp"
 
-/// What the tree finds for a tuple that need not be possible as a packet.
+/// The match of the tree for a tuple, possible as a packet or not.
 namespace catena::classify::testing {
 
 inline int find_by_tree(RuleTree const& tree, Tuple const& tuple) { return tree.find(key_of(tuple)); }

@@ -9,14 +9,13 @@
 #include "functions/lpm/lpm.layout.hpp"
 #include "functions/lpm/port_numbers.hpp"
 
-/// The kernel's lookup table. The CPU has its own: rte_fib, and range_table.hpp where there is no DPDK.
+/// The kernel's lookup table. The CPU has its own: rte_fib, or range_table.hpp without DPDK.
 namespace catena::lpm {
 
-/// How many /24 hold prefixes longer than that: each needs a group of 256 entries. `routes` sorted as parse_routes()
-/// leaves them. Pure.
+/// Number of /24 with longer prefixes; each needs a group of 256 entries. `routes` sorted as by parse_routes(). Pure.
 std::size_t count_groups(std::span<const Route> routes);
 
-/// Next hops, and groups, that an entry of `bits` bits can number: one bit tells the two apart.
+/// Maximum next hops, and groups, in an entry of `bits` bits; one bit distinguishes the two.
 constexpr std::size_t entry_limit(unsigned bits) { return (std::size_t{1} << (bits - 1)) - 1; }
 
 template <typename Entry>
@@ -25,7 +24,7 @@ struct Dir24_8 {
   std::vector<Entry> tbl8;   ///< [groups][256]
 };
 
-/// Builds the table. `routes` sorted as parse_routes() leaves them; `hops` made from the same routes, its hops and
+/// Builds the table. `routes` sorted as by parse_routes(); `hops` made from the same routes, its hops and
 /// count_groups(routes) at most entry_limit(). Pure.
 template <typename Entry>
 Dir24_8<Entry> build_dir24_8(std::span<const Route> routes, PortNumbers const& hops);

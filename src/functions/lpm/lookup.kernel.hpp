@@ -5,7 +5,7 @@
 
 namespace catena::lpm {
 
-/// The number of the next hop for `address` (host order), kNoHop where no route matches. `top_at(i)` and `low_at(i)`
+/// The number of the next hop for `address` (host order), kNoHop without a matching route. `top_at(i)` and `low_at(i)`
 /// are entries of LookupTable::tbl24 and tbl8. For kernels, and for the host over the same tables.
 template <typename Entry, typename TopAt, typename LowAt>
 inline u32 find_hop(u32 address, TopAt top_at, LowAt low_at) {

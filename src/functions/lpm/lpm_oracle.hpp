@@ -8,8 +8,8 @@
 
 namespace catena::lpm::testing {
 
-/// Longest-prefix match as its definition reads: a table for each length, longest first. The oracle of both the
-/// CPU's and the kernel's tables; shares no code with either.
+/// Longest-prefix match by its definition: one table per length, longest first. The oracle of the tables of both CPU
+/// and kernel; shares no code with either.
 class LpmOracle {
  public:
   void add(std::uint32_t address, int length, std::uint16_t port) {

@@ -12,7 +12,7 @@
 
 #include "functions/lpm/route_file.hpp"
 
-/// Route tables for tests, sorted as parse_routes() leaves them.
+/// Route tables for tests, sorted as by parse_routes().
 namespace catena::lpm::testing {
 
 inline void sort_routes(std::vector<Route>& routes) {
@@ -23,7 +23,7 @@ inline void sort_routes(std::vector<Route>& routes) {
       routes.end());
 }
 
-/// At most `count` prefixes, many of them nested, side by side, and at both ends of the addresses.
+/// At most `count` prefixes, many of them nested, side by side, and at both ends of the address space.
 inline std::vector<Route> nested_routes(std::uint32_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(random()) % bound; };
@@ -40,8 +40,8 @@ inline std::vector<Route> nested_routes(std::uint32_t count, std::uint32_t seed)
   return routes;
 }
 
-/// The Internet's table, or the part of it that is in tests/data: `data` is nf::testing::shared_data(). The file has no
-/// next hops: each route takes one by its line.
+/// The Internet's table, or its part in tests/data: `data` is nf::testing::shared_data(). The file has no next hops:
+/// each route takes one by its line.
 inline std::vector<Route> internet_routes(std::string const& data, std::uint32_t ports) {
   std::vector<Route> routes;
   std::FILE* unzip = ::popen(("gzip -dc '" + data + "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
@@ -58,7 +58,7 @@ inline std::vector<Route> internet_routes(std::string const& data, std::uint32_t
   return routes;
 }
 
-/// Addresses where a route begins or ends, a step beside, and anywhere.
+/// Addresses at the bounds of routes, one step beside them, and random ones.
 inline std::vector<std::uint32_t> addresses_near(std::vector<Route> const& routes, std::size_t count) {
   std::mt19937 random(9);
   std::vector<std::uint32_t> addresses{0, 0xFFFFFFFFU};

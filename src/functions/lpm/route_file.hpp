@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// Routes files: `prefix port` a line, e.g. `10.1.0.0/16 3`; `#` starts a comment.
+/// Routes files: one `prefix port` per line, e.g. `10.1.0.0/16 3`; `#` starts a comment.
 namespace catena::lpm {
 
 inline constexpr std::uint32_t kMaxPort = 65533;
@@ -21,9 +21,9 @@ struct Route {
   std::uint8_t length;
 };
 
-/// The routes of `text`, sorted by address, then length. `file` names it in messages. Pure.
-/// InvalidArgument `file:line:column: ...`: a line that is no route, a prefix with bits set after its length, a port
-/// that is missing or over kMaxPort, a prefix given twice (the message names both lines), no route at all.
+/// The routes of `text`, sorted by address, then length. `file` is its name in messages. Pure.
+/// InvalidArgument `file:line:column: ...`: a line that is no route, a prefix with bits set after its length, a missing
+/// port or one over kMaxPort, a duplicate prefix (the message names both lines), no route at all.
 Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view file);
 
 /// The same from a file. NotFound if it cannot be read; InvalidArgument over kMaxRouteFileBytes.

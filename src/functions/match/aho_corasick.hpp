@@ -12,20 +12,20 @@
 
 namespace catena::match {
 
-/// The automaton of Aho and Corasick (CACM 18(6), 1975) over some patterns, as a complete table: one look-up a byte.
+/// The automaton of Aho and Corasick (CACM 18(6), 1975) over some patterns, as a complete table: one look-up per byte.
 ///
-/// Bytes that no pattern tells apart share a column (a class), so 5,000 host names need 39 columns and not 256. For
-/// nocase patterns upper and lower case share a column, so payloads need no folding. A state is named by its row, the
-/// position of its first column in `next`. States in which a deciding pattern ends have the lowest rows, those in which
-/// only others end follow, so one comparison finds either kind, and `longest` names the longest pattern that ends
-/// there; the others that end there are its suffixes. A state's depth is the number of last bytes that it knows of: the
-/// longest end of what was read that begins a pattern.
+/// Bytes that no pattern distinguishes share a column (a class), so 5,000 host names need 39 columns and not 256. For
+/// nocase patterns upper and lower case share a column, so payloads need no folding. A state is identified by its row,
+/// the position of its first column in `next`. States in which a deciding pattern ends have the lowest rows, followed
+/// by states in which only other patterns end, so one comparison finds either kind. `longest` is the longest pattern
+/// ending in a state; the others ending in it are suffixes of this pattern. A state's depth is the number of input
+/// bytes that it represents: the longest suffix of the input that is a prefix of a pattern.
 struct Automaton {
   std::array<std::uint8_t, 256> classes{};
   std::uint32_t class_count = 1;
   std::uint32_t start = 0;             ///< row of the state before the first byte
-  std::uint32_t deciding_rows = 0;     ///< in rows below this a deciding pattern ends
-  std::uint32_t match_rows = 0;        ///< in rows below this a pattern ends; at least deciding_rows
+  std::uint32_t deciding_rows = 0;     ///< a deciding pattern ends in rows below this
+  std::uint32_t match_rows = 0;        ///< a pattern ends in rows below this; at least deciding_rows
   std::vector<std::uint32_t> next;     ///< [states][class_count] -> row
   std::vector<std::uint16_t> longest;  ///< [match_rows / class_count] -> pattern
   std::vector<std::uint16_t> depths;   ///< [states]; no pattern is longer than 65,535 bytes
@@ -34,20 +34,20 @@ struct Automaton {
 };
 
 inline constexpr std::uint16_t kNoPattern = 0xFFFF;
-/// A device's list entry holds a pattern's number in 16 bits, of which kNoPattern is none.
+/// A device's list entry holds a pattern's number in 16 bits; kNoPattern is not a number.
 inline constexpr std::uint32_t kMaxPatterns = kNoPattern;
 /// 256 MB of table.
 inline constexpr std::size_t kMaxTableEntries = std::size_t{1} << 26;
 
-/// Builds the automaton of those patterns whose `nocase` is as given. Without any, its table is empty. `deciding`: for
-/// each pattern whether it can make a rule match (Evaluator::deciding_patterns()).
-/// Errors: ResourceExhausted with the numbers if there are more than kMaxPatterns patterns or the table would have more
+/// Builds the automaton of the patterns with this `nocase`; an empty table without such patterns. `deciding`: for each
+/// pattern whether it can make a rule match (Evaluator::deciding_patterns()).
+/// Errors: ResourceExhausted with the numbers if more than kMaxPatterns patterns exist or the table would have more
 /// than kMaxTableEntries entries.
 Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase, std::vector<bool> const& deciding);
 
 inline constexpr std::uint32_t kNoSuffix = 0xFFFFFFFF;
-/// For each pattern the longest other one with the same `nocase` that is a suffix of it, or kNoSuffix: following these
-/// from Automaton::longest gives every pattern that ends at a position.
+/// For each pattern the longest other one with the same `nocase` that is a suffix of it, or kNoSuffix. Following these
+/// links from Automaton::longest gives every pattern that ends at a position.
 std::vector<std::uint32_t> suffix_links(std::span<const Pattern> patterns);
 
 }  // namespace catena::match

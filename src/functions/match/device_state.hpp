@@ -10,7 +10,7 @@
 
 namespace catena::match {
 
-/// Puts an automaton's tables into the state of the kernel and says where they are.
+/// Adds an automaton's tables to the state of the kernel and returns their positions.
 inline DeviceAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton) {
   return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
           .next = state.add(std::span(automaton.next)),

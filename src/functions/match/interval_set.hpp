@@ -8,7 +8,7 @@
 namespace catena::match {
 
 /// A set of numbers (IPv4 addresses in host order, ports) as sorted, disjoint, closed intervals that do not touch.
-/// So lists, negations and variables are evaluated once, when the rules are read, and a packet costs one binary search.
+/// Lists, negations and variables are evaluated once, when the rules are read, and a packet costs one binary search.
 /// Thread rule: immutable after construction.
 class IntervalSet {
  public:
@@ -26,14 +26,14 @@ class IntervalSet {
   /// The union of `intervals`, in any order.
   static IntervalSet of(std::vector<Interval> intervals);
 
-  /// Everything in [0, maximum] that is not in this set.
+  /// The numbers in [0, maximum] outside this set.
   IntervalSet complement(std::uint32_t maximum) const;
-  /// What is in this set and not in `other`; `maximum` is the largest number of either.
+  /// The numbers of this set outside `other`; `maximum` is the largest number of either.
   IntervalSet without(IntervalSet const& other, std::uint32_t maximum) const;
 
   bool contains(std::uint32_t value) const;
   bool empty() const { return intervals_.empty(); }
-  /// True where the set is [0, maximum].
+  /// True if the set is [0, maximum].
   bool is_all(std::uint32_t maximum) const {
     return intervals_.size() == 1 && intervals_.front() == Interval{0, maximum};
   }

@@ -20,23 +20,26 @@ struct hs_scratch;
 namespace catena::match {
 
 /// Finds all occurrences of all patterns in a payload, overlapping ones too, with Hyperscan (or Vectorscan) in block
-/// mode. The library looks for the last kLibraryBytes bytes of a pattern, and what is before them is compared here:
-/// scans for longer literals may end early with an error and without matches (Hyperscan 5.4.0, issues 303 and 353).
-/// Not thread safe: a matcher owns its scratch memory. What it looks for does not change, and replicas share it.
+/// mode. The library searches for the last kLibraryBytes bytes of a pattern, and earlier bytes are compared here,
+/// because scans for longer literals may end early with an error and without matches (Hyperscan 5.4.0, issues 303 and
+/// 353). Not thread safe, because a matcher owns its scratch memory. The patterns are constant, and replicas share
+/// them.
 class LiteralMatcher {
  public:
   static constexpr std::size_t kLibraryBytes = 32;
 
-  /// Without patterns a matcher finds nothing. Errors: Unavailable if the processor lacks what the library needs
-  /// (SSSE3); ResourceExhausted or InvalidArgument with the library's text if it refuses the patterns.
+  /// A matcher without patterns finds nothing. Errors: Unavailable if the processor lacks a feature required by the
+  /// library (SSSE3); ResourceExhausted or InvalidArgument with the library's text if it refuses the patterns.
   static Result<LiteralMatcher> create(std::span<const Pattern> patterns);
 
-  /// One for another thread that finds the same, with scratch memory of its own. ResourceExhausted without memory.
+  /// A matcher of the same patterns for another thread, with scratch memory of its own. ResourceExhausted without
+  /// memory.
   Result<LiteralMatcher> replicate() const;
   /// Whether both have the same patterns in the same memory.
   bool shares_patterns_with(LiteralMatcher const& other) const { return patterns_ == other.patterns_; }
 
-  /// Adds every occurrence to `matches`, in any order. What MatchTable::add() throws comes out; the matcher stays good.
+  /// Adds every occurrence to `matches`, in any order. Exceptions of MatchTable::add() pass through; the matcher stays
+  /// valid.
   void scan(std::span<const std::uint8_t> payload, MatchTable& matches);
 
  private:
@@ -46,7 +49,7 @@ class LiteralMatcher {
   struct FreeScratch {
     void operator()(hs_scratch* scratch) const;
   };
-  /// What the library does not look for of a pattern; empty for most.
+  /// The first bytes of a pattern, which the library does not search for; empty for most.
   struct Head {
     std::string bytes;
     bool nocase = false;
@@ -58,7 +61,7 @@ class LiteralMatcher {
   };
   struct Scan;
   explicit LiteralMatcher(std::shared_ptr<const Patterns> patterns) : patterns_(std::move(patterns)) {}
-  /// Compiles what the library looks for of `patterns`, at least one. Errors: as create().
+  /// Compiles the library's part of `patterns`, at least one. Errors: as create().
   static Result<Patterns> compile(std::span<const Pattern> patterns);
   static int on_match(unsigned pattern, unsigned long long from, unsigned long long end, unsigned flags, void* scan);
 

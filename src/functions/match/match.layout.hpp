@@ -3,18 +3,18 @@
 
 #include <catena/kernel/fault.hpp>
 
-/// What the host and the kernel of the NIDS share.
+/// Types shared by the host and the kernel of the NIDS.
 namespace catena::match {
 
-/// Matches that a packet's result holds itself; more of them go to its spill area.
+/// Maximum matches in a packet's result; further matches go to its spill area.
 inline constexpr u32 kListedMatches = 7;
 
-/// A match as the kernel lists it: the longest pattern that ends at a position, and that position.
+/// A match in the kernel's list: the longest pattern that ends at a position, and this position.
 inline constexpr u32 match_entry(u32 pattern, u32 end) { return pattern << 16 | end; }
 inline constexpr u32 pattern_of(u32 entry) { return entry >> 16; }
 inline constexpr u32 end_of(u32 entry) { return entry & 0xFFFFU; }
 
-/// One packet's result. `count` is the number of matches found, or 0 if no deciding pattern is among them; the first
+/// One packet's result. `count` is the number of matches found, or 0 if no deciding pattern is among them. The first
 /// kListedMatches are in `listed`, the others in the spill area, in no order. The CPU implementation decides at once
 /// and writes kDecidedByCpu.
 struct MatchResult {
@@ -24,7 +24,7 @@ struct MatchResult {
 static_assert(sizeof(MatchResult) == 32);
 inline constexpr u32 kDecidedByCpu = 0xFFFFFFFFU;
 
-/// Local memory of the kernel, in words: a report of each work-item, then the result of each packet.
+/// Local memory of the kernel, in words: one report per work-item, then one result per packet.
 inline constexpr u32 kResultWords = sizeof(MatchResult) / sizeof(u32);
 inline constexpr u32 local_words(u32 group_size, u32 lanes) { return group_size + kResultWords * (group_size / lanes); }
 
@@ -41,9 +41,9 @@ struct DeviceAutomaton {
 };
 static_assert(sizeof(DeviceAutomaton) == 80);
 
-/// Contents that must match byte by byte have one automaton, those without regard to case another.
+/// Contents to match byte by byte have one automaton, contents without regard to case another.
 struct MatchState {
-  DeviceAutomaton first;   ///< absent only if there are no contents at all
+  DeviceAutomaton first;   ///< absent only without any contents
   DeviceAutomaton second;  ///< for the kernel `match_two`
 };
 static_assert(sizeof(MatchState) == 160);

@@ -8,10 +8,9 @@
 
 namespace catena::match {
 
-/// All matches of one packet: which patterns occur, and where their occurrences end (bytes from the start of the
-/// payload to the first byte after the occurrence). Most packets need the first question only, so the ends are put in
-/// order when index() asks for it. Reused from packet to packet: the packet path does not allocate once the lists have
-/// grown. Not thread safe.
+/// All matches of one packet: the patterns found, and the ends of their occurrences (bytes from the start of the
+/// payload to the first byte after the occurrence). Most packets need the patterns only, so index() sorts the ends on
+/// demand. Reused from packet to packet: the packet path does not allocate once the lists have grown. Not thread safe.
 class MatchTable {
  public:
   explicit MatchTable(std::uint32_t patterns) : seen_(patterns, 0), ends_(patterns) {}
@@ -23,7 +22,7 @@ class MatchTable {
     }
     matches_.push_back({pattern, static_cast<std::uint16_t>(end)});
   }
-  /// Sorts the ends by pattern; no matcher promises an order. Call before ends(), after the last add().
+  /// Sorts the ends by pattern, because matchers guarantee no order. Call before ends(), after the last add().
   void index() {
     if (indexed_) {
       return;
@@ -60,13 +59,13 @@ class MatchTable {
   };
   /// Every match, in no order.
   std::span<const Match> matches() const { return matches_; }
-  /// Patterns that occur, each once, in no order.
+  /// The patterns found, each once, in no order.
   std::span<const std::uint32_t> found() const { return found_; }
   /// The ends of the pattern's occurrences, ascending.
   std::span<const std::uint16_t> ends(std::uint32_t pattern) const { return ends_[pattern]; }
 
  private:
-  std::vector<std::uint32_t> seen_;  ///< the round in which each pattern was found last
+  std::vector<std::uint32_t> seen_;  ///< the last round in which each pattern was found
   std::uint32_t round_ = 1;
   std::vector<std::uint32_t> found_;
   std::vector<Match> matches_;

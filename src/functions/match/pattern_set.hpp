@@ -9,23 +9,23 @@
 
 namespace catena::match {
 
-/// A literal that the matchers look for.
+/// A literal for the matchers to find.
 struct Pattern {
-  std::string bytes;  ///< not empty; in lower case where nocase
+  std::string bytes;  ///< not empty; in lower case if nocase
   bool nocase = false;
 };
 
-/// Makes ASCII letters small, as nocase patterns are stored.
+/// Converts ASCII letters to lower case, as nocase patterns are stored.
 inline void fold_case(std::string& bytes) {
   for (char& c : bytes) {
     c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
 }
 
-/// The distinct literals of a rule file or string list. A pattern's number is its position; matches speak in numbers.
+/// The distinct literals of a rule file or string list. A pattern's number is its position; matches contain numbers.
 class PatternSet {
  public:
-  /// The number of the pattern, which is added if it is new.
+  /// The number of the pattern. Adds a new pattern.
   std::uint32_t add(std::string const& bytes, bool nocase) {
     const auto [found, added] = numbers_.try_emplace({bytes, nocase}, static_cast<std::uint32_t>(patterns_.size()));
     if (added) {

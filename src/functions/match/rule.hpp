@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-/// One rule of the supported Snort/Suricata subset, as the parser leaves it.
+/// One rule of the supported Snort/Suricata subset, as returned by the parser.
 namespace catena::match {
 
 enum class Action : std::uint8_t { kAlert, kDrop };
-/// `tcp-pkt` is kTcp: without stream state both speak of single packets.
+/// `tcp-pkt` is kTcp: without stream state both mean single packets.
 enum class Protocol : std::uint8_t { kIp, kTcp, kUdp, kIcmp };
 
 inline constexpr std::uint32_t kMaxAddress = 0xFFFFFFFFU;
@@ -25,21 +25,21 @@ inline constexpr std::size_t kMaxContentBytes = 2048;
 /// Bounds of offset, depth, within, and of distance in both directions.
 inline constexpr std::int32_t kMaxContentRange = 65535;
 
-/// `isdataat:N,relative` after a content: at least `bytes` bytes of payload follow `previous`; negated, fewer do.
+/// `isdataat:N,relative` after a content: at least `bytes` bytes of payload follow `previous`; if negated, fewer do.
 struct DataAt {
   std::int32_t bytes = 0;
   bool negated = false;
 };
 
-/// One `content` with its modifiers. Where it may lie (all in bytes of the payload):
+/// One `content` with its modifiers. Its allowed positions (all in bytes of the payload):
 ///   not relative  start >= offset,              end <= offset + depth
 ///   relative      start >= previous + distance, end <= previous + distance + within
-///   at_end        besides, end == length of the payload
-/// `previous` is the end of the match of the last content before it that is not negated; 0 if there is none.
-/// A negated content must have no occurrence there, and does not move `previous`. `startswith` is a depth of the
-/// content's length.
+///   at_end        in addition, end == length of the payload
+/// `previous` is the end of the match of the last content before it, negated ones left out; 0 without such a content. A
+/// negated content must have no occurrence at these positions, and does not move `previous`. `startswith` is a depth of
+/// the content's length.
 struct Content {
-  std::string bytes;  ///< in lower case where nocase
+  std::string bytes;  ///< in lower case if nocase
   bool nocase = false;
   bool negated = false;
   bool relative = false;
@@ -51,12 +51,12 @@ struct Content {
   std::vector<DataAt> data_after;  ///< `isdataat` with `relative` between this content and the next
 };
 
-/// Rules share the sets that are equal.
+/// Rules share equal sets.
 using SharedSet = std::shared_ptr<const IntervalSet>;
 
-/// `flags`: what is asked of the flags of a TCP header (its byte 13). Flags in `ignored` count as not set.
-/// Without any flag to look for: kNotAll matches where some flag is set, kAny never, the others where none is, and
-/// nothing is ignored.
+/// `flags`: a condition on the flags of a TCP header (its byte 13). Flags in `ignored` count as not set. Without any
+/// flag to check, kNotAll matches if some flag is set, kAny never, the other modes if no flag is set, and nothing is
+/// ignored.
 struct TcpFlags {
   enum class Mode : std::uint8_t {
     kExactly,  ///< these and no others
@@ -70,15 +70,15 @@ struct TcpFlags {
   bool match(std::uint8_t header) const;
 };
 
-/// What a rule asks of a packet beside its header and contents. Null sets ask nothing.
+/// Conditions of a rule beside its header and contents. Null sets are no conditions.
 struct Conditions {
-  SharedSet payload_bytes;  ///< `dsize`, and `isdataat` that counts from the start of the payload
+  SharedSet payload_bytes;  ///< `dsize`, and `isdataat` counted from the start of the payload
   SharedSet icmp_type;
   SharedSet icmp_code;
   std::vector<TcpFlags> tcp_flags;  ///< all must match
 };
 
-/// What alerts say of a rule.
+/// The members of a rule for alerts.
 struct RuleLabels {
   std::string message;
   std::string classtype;
@@ -95,13 +95,13 @@ struct Rule {
   SharedSet destination;
   SharedSet destination_ports;
   bool both_directions = false;  ///< `<>`
-  bool has_flow = false;         ///< names `flow`, which is not evaluated
+  bool has_flow = false;         ///< has the option `flow`, which is not evaluated
   std::uint32_t sid = 0;
   RuleLabels labels;
   Conditions conditions;
   std::vector<Content> contents;
   bool needs_payload = false;                 ///< has contents or isdataat: an empty payload never matches
-  std::optional<std::size_t> search_content;  ///< the content that `fast_pattern` names; not negated
+  std::optional<std::size_t> search_content;  ///< the content of `fast_pattern`; not negated
 };
 
 }  // namespace catena::match

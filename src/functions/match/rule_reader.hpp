@@ -18,7 +18,7 @@
 
 namespace catena::match {
 
-/// The sets of all rules so far, so that equal ones are stored once.
+/// The sets of all rules so far; equal sets are stored once.
 class SetPool {
  public:
   SharedSet share(IntervalSet set);
@@ -27,8 +27,8 @@ class SetPool {
   std::map<IntervalSet, SharedSet> sets_;
 };
 
-/// Gives one rule its meaning. The first refusal or error is kept; after it every step returns at once.
-/// Keeps references to everything that it is given.
+/// Interprets one rule. Keeps the first refusal or error; after it every step returns at once.
+/// Keeps references to all its arguments.
 class RuleReader {
  public:
   /// `length`: bytes of the rule's text.
@@ -51,7 +51,7 @@ class RuleReader {
   bool stopped() const { return error_ || refused_; }
   void fail(std::size_t offset, std::string message);
   void refuse(std::size_t offset, std::string what);
-  /// The value that was read, or nothing and its error kept.
+  /// The value, or nullopt after its error was kept.
   template <typename T>
   std::optional<T> take(std::variant<T, TextError> read) {
     if (auto* problem = std::get_if<TextError>(&read)) {
@@ -61,7 +61,7 @@ class RuleReader {
     return std::get<T>(std::move(read));
   }
 
-  // rule_reader.cpp: the header and what is said once
+  // rule_reader.cpp: the header, and options outside contents
   void read_names();
   void read_header();
   SharedSet read_set(SetKind kind, Word word);
@@ -74,7 +74,7 @@ class RuleReader {
   void read_flow(Word value);
   void refuse_blind_drop();
 
-  // content_options.cpp: contents, what modifies them, and what is between them
+  // content_options.cpp: contents, their modifiers, and conditions between them
   bool read_content_option(Option const& option);
   void read_content(Word value);
   Content* content_for(Option const& option, std::string_view name);
@@ -94,7 +94,7 @@ class RuleReader {
   Rule rule_;
   std::optional<Sid> sid_;
   std::set<std::string_view> seen_;
-  std::vector<Word> flow_words_;                       ///< those of `flow` that pick packets
+  std::vector<Word> flow_words_;                       ///< words of `flow` that select packets
   std::map<std::string_view, std::size_t> modifiers_;  ///< of the last content, with their offsets
   std::optional<TextError> error_;
   std::optional<Refused> refused_;

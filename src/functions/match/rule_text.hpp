@@ -9,10 +9,11 @@
 #include <variant>
 #include <vector>
 
-/// The outer form of a rule file: lines, header words and options, before anything is known about their meaning.
+/// The outer form of a rule file: lines, header words and options, without their meaning.
 namespace catena::match {
 
-/// One rule with its continuation lines (a backslash ends each but the last) joined; knows where its bytes stood.
+/// One rule with its continuation lines (a backslash ends each but the last) joined; knows the positions of its bytes
+/// in the file.
 class RuleLine {
  public:
   struct Position {
@@ -32,7 +33,7 @@ class RuleLine {
   std::vector<Piece> pieces_;
 };
 
-/// Splits a file into its rules. Blank lines and lines that start with # are left out.
+/// Splits a file into its rules. Blank lines and lines that start with # are ignored.
 std::vector<RuleLine> split_rules(std::string_view text);
 
 /// A part of a rule; `offset` is the position of its first byte in the rule's text.
@@ -54,7 +55,7 @@ struct TextError {
   std::string message;
 };
 
-/// Takes a rule apart. A semicolon ends an option unless a backslash is before it, in quotes too.
+/// Splits a rule into its parts. A semicolon ends an option unless a backslash is before it, in quotes too.
 std::variant<RuleText, TextError> read_rule(std::string_view rule);
 
 /// The bytes of a content: "..." with |hex| and the escapes \" \\ \; \: (`word` with its quotes). Also used for msg.

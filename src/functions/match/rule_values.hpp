@@ -8,19 +8,19 @@
 #include <variant>
 #include <vector>
 
-/// The values of rule options that have a small language of their own. Errors say what to write instead.
+/// The values of rule options with a small language of their own. Errors name the correction.
 /// Thread rule: pure functions.
 namespace catena::match {
 
-/// A whole number from `minimum` to `maximum`, with nothing around it.
+/// A whole number from `minimum` to `maximum`, without other text.
 std::variant<std::int64_t, TextError> read_number(Word value, std::int64_t minimum, std::int64_t maximum);
 
-/// What `dsize`, `itype` and `icode` take, as a set of 0 .. maximum: `8`, `=8`, `!8`, `!=8`, `<8`, `<=8`, `>8`, `>=8`,
-/// and `5<>9` or `5-9`, which is 6 to 8. Error where no number is left.
+/// The value of `dsize`, `itype` and `icode`, as a set of 0 .. maximum: `8`, `=8`, `!8`, `!=8`, `<8`, `<=8`, `>8`,
+/// `>=8`, and `5<>9` or `5-9`, which is 6 to 8. Error if the set is empty.
 std::variant<IntervalSet, TextError> read_number_set(Word value, std::uint32_t maximum);
 
-/// What `flags` takes: of F S R P A U 1 (or C) 2 (or E) and 0 those to look for, with at most one of + * ! among them;
-/// after a comma those to ignore.
+/// The value of `flags`: the flags to check, of F S R P A U 1 (or C) 2 (or E) and 0, with at most one of + * ! among
+/// them; after a comma the flags to ignore.
 std::variant<TcpFlags, TextError> read_tcp_flags(Word value);
 
 /// The parts between commas, without the spaces around them.

@@ -18,12 +18,12 @@ namespace catena::match {
 
 enum class SetKind { kAddress, kPort };
 
-/// What is wrong with an expression.
+/// An error in an expression.
 struct SetError {
-  std::size_t offset = 0;  ///< of the first byte that is wrong
-  std::string message;     ///< what is wrong and what to write instead
-  /// Not empty: well-formed, but for this reason nothing that can be applied: "IPv6 address", "undefined variable $X",
-  /// "matches no port"
+  std::size_t offset = 0;  ///< of the first wrong byte
+  std::string message;     ///< the error and the correction
+  /// Not empty for a well-formed expression that cannot be applied, with the reason: "IPv6 address", "undefined
+  /// variable $X", "matches no port"
   std::string unsupported;
 };
 using SetResult = std::variant<IntervalSet, SetError>;
@@ -36,16 +36,15 @@ struct SignedSet {
 
 class Variables;
 
-/// Evaluates `text`. An expression is what its positive elements hold together (everything, if it has none) without
-/// what its negated ones hold, however deep they are: [any,[!10.0.0.1]] is all but 10.0.0.1. What follows a `!` is
-/// evaluated by itself first. A variable counts as the list of its elements. So do Suricata and Snort. Limits:
-/// kMaxListDepth levels, kMaxIntervals ranges in a list. Error where nothing can match: `!any`,
-/// `[10.0.0.0/8,!10.0.0.0/8]`.
+/// Evaluates `text`. An expression is the union of its positive elements, or everything without positive elements,
+/// minus its negated elements at any depth: [any,[!10.0.0.1]] is all but 10.0.0.1. The operand of a `!` is evaluated by
+/// itself first. A variable counts as the list of its elements. Suricata and Snort do the same. Limits: kMaxListDepth
+/// levels, kMaxIntervals ranges in a list. Error if nothing can match: `!any`, `[10.0.0.0/8,!10.0.0.0/8]`.
 SetResult parse_set(SetKind kind, std::string_view text, Variables const& variables);
 inline constexpr int kMaxListDepth = 16;
 inline constexpr std::size_t kMaxIntervals = 65536;
 
-/// The variables that rule headers may name. Starts with the usual ones (README.md lists them); immutable after
+/// The variables available to rule headers. Starts with the usual ones (README.md lists them); immutable after
 /// create(), any thread.
 class Variables {
  public:
@@ -61,11 +60,11 @@ class Variables {
 
   /// The defaults alone.
   Variables();
-  /// The defaults, overridden and extended by `definitions`, which may refer to each other. Failure: one that is
-  /// neither an address nor a port expression, or that refers to itself.
+  /// The defaults, overridden and extended by `definitions`, which may refer to each other. Failure: a definition that
+  /// is neither an address nor a port expression, or refers to itself.
   static std::variant<Variables, Failure> create(std::span<const Definition> definitions);
 
-  /// Null if there is no such variable, or it is of the other kind.
+  /// Null if no such variable exists, or it is of the other kind.
   SignedSet const* find(SetKind kind, std::string_view name) const;
   std::vector<std::string> names(SetKind kind) const;
   bool known(std::string_view name) const { return values_.find(name) != values_.end(); }

@@ -13,20 +13,20 @@
 
 namespace catena::match {
 
-/// A plain list of strings, one per line. A string is named by its line, counted from 0.
+/// A plain list of strings, one per line. A string is identified by its line, counted from 0.
 class StringList {
  public:
-  /// `text`: the file's bytes; each line but its line feed is a string, byte by byte. `file` is its name in messages.
-  /// InvalidArgument with file:line:column for an empty line, a line that ends in a carriage return (the string would
-  /// never be found), or one of more than kMaxContentBytes bytes.
+  /// `text`: the file's bytes; each line without its line feed is a string, byte by byte. `file` is its name in
+  /// messages. InvalidArgument with file:line:column for an empty line, a line ending in a carriage return (the string
+  /// would never be found), or a line of more than kMaxContentBytes bytes.
   static Result<StringList> parse(std::string_view text, std::string const& file, bool nocase, PatternSet& patterns);
 
   std::size_t size() const { return patterns_.size(); }
   /// The pattern of a line.
   std::uint32_t pattern(std::uint32_t line) const { return patterns_[line]; }
 
-  /// Appends the lines of the strings that were found to `lines`, each once, in no order. Returns the number of
-  /// occurrences, each of each line counted.
+  /// Appends the lines of the found strings to `lines`, each once, in no order. Returns the number of occurrences,
+  /// counted for each line.
   std::uint64_t match(MatchTable const& matches, std::vector<std::uint32_t>& lines) const;
 
  private:

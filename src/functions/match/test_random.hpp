@@ -8,13 +8,13 @@
 
 namespace catena::match::testing {
 
-/// Numbers that are the same in each run.
+/// Random numbers, equal in each run.
 class Random {
  public:
   explicit Random(std::uint32_t seed) : engine_(seed) {}
   /// 0 .. limit - 1.
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(engine_() % limit); }
-  /// True in `percent` of the calls.
+  /// True in `percent` percent of the calls.
   bool chance(std::uint32_t percent) { return below(100) < percent; }
   std::string text(std::string_view alphabet, std::uint32_t length) {
     std::string text;

@@ -22,18 +22,18 @@ struct rte_device;
 
 namespace catena::io {
 
-/// A DPDK port from probing its device to removing it again: configured and started, with queues each way. The queues
-/// are its users, and the port lives as long as one of them.
+/// A DPDK port from probing its device to removing it: configured and started, with rx and tx queues. The queues share
+/// the port, which lives as long as one of them.
 class EthdevPort {
  public:
-  /// A queue each way for each of `pools`, which outlive them: the driver keeps slots of them. Each queue is a Port,
-  /// and they may be used by threads of their own. What the device counts for all of them on receiving stands with the
-  /// first. With several queues the device spreads what arrives as can_divide() says; where it cannot, by whatever its
-  /// driver does. Errors: see open_dpdk_port().
+  /// One rx and one tx queue for each of `pools`, which must outlive them, as the driver keeps some of their slots.
+  /// Each pair is a Port and may have threads of its own. The device's rx counters for the whole port are in the first
+  /// one. With several queues the device distributes arriving frames as specified by can_divide(); if it cannot, its
+  /// driver decides. Errors: see open_dpdk_port().
   static Result<std::vector<std::shared_ptr<Port>>> open(std::string const& device,
                                                          std::span<memory::PacketPool* const> pools);
-  /// Whether the device has so many queues each way and gives all packets of a flow, of both its directions, to one of
-  /// them. Errors: as open() where the device is not there.
+  /// Whether the device has `queues` queues in each direction and gives all packets of a flow, in both directions, to
+  /// one of them. Errors: as open() if the device does not exist.
   static Result<bool> can_divide(std::string const& device, std::uint32_t queues);
   ~EthdevPort();
   EthdevPort(EthdevPort const&) = delete;
@@ -41,11 +41,11 @@ class EthdevPort {
 
  private:
   class Queue;
-  /// What is behind a device string.
+  /// The device of a device string.
   struct Probed {
     std::string arguments;  ///< the device string, with defaults
     std::string name;
-    std::string interface;  ///< of the kernel; empty: none
+    std::string interface;  ///< of the kernel; empty: no interface
     std::uint16_t id;
     rte_device* device;
     bool is_open;
@@ -66,18 +66,18 @@ class EthdevPort {
   std::vector<memory::PacketPool*> pools_;
   std::vector<std::shared_ptr<MbufPool>> mbufs_;  ///< of each pool
   std::string driver_;
-  unsigned int if_index_ = 0;  ///< of the interface; 0: none
+  unsigned int if_index_ = 0;  ///< of the interface; 0: no interface
   std::uint32_t max_tx_bytes_ = packet::kSlotBytes;
-  std::deque<Counter> refused_;  ///< of each queue: offered frames that the driver did not take
-  std::deque<Counter> taken_;    ///< of each queue: those that it did
-  std::size_t mapped_ = 0;       ///< pools, from the first on
+  std::deque<Counter> refused_;  ///< per queue: offered frames not taken by the driver
+  std::deque<Counter> taken_;    ///< per queue: frames taken by the driver
+  std::size_t mapped_ = 0;       ///< number of registered pools, from the first on
   bool owned_ = false;
   bool started_ = false;
 };
 
-/// A hash key for receive queues by which a flow and its replies have one hash: the exclusive or of the 16-bit words of
-/// addresses and ports, turned in as many ways (Woo and Park, Scalable TCP Session Monitoring with Symmetric
-/// Receive-side Scaling, 2012). So whoever chooses addresses and ports chooses the queue.
+/// An RSS key that gives a flow and its replies the same hash, which depends only on the XOR of the 16-bit words of
+/// addresses and ports (Woo and Park, Scalable TCP Session Monitoring with Symmetric Receive-side Scaling, 2012). So a
+/// sender can choose its queue by addresses and ports.
 std::vector<std::uint8_t> symmetric_key(std::size_t bytes);
 
 }  // namespace catena::io

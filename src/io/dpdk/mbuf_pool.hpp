@@ -14,15 +14,15 @@ struct rte_mempool;
 
 namespace catena::io {
 
-/// The slots of a packet pool as DPDK's drivers want them: an mbuf for each. A mempool that has no free list of its
-/// own but asks the packet pool, so a slot has one owner, whoever takes and frees it.
+/// The slots of a packet pool for DPDK's drivers, with one mbuf per slot. Its mempool has no free list of its own but
+/// uses the packet pool, so a slot has one owner, no matter which side takes and frees it.
 ///
 /// Thread rule: any thread.
 class MbufPool {
  public:
-  /// That of `slots`, which must outlive it: there is one for all ports.
+  /// The pool of `slots`, shared by all ports. `slots` must outlive it.
   ///   Unavailable         the EAL does not start
-  ///   ResourceExhausted   DPDK has no memory for so many mbufs, or cannot register the slots
+  ///   ResourceExhausted   DPDK has no memory for as many mbufs, or cannot register the slots
   static Result<std::shared_ptr<MbufPool>> of(memory::PacketPool& slots);
   ~MbufPool();
   MbufPool(MbufPool const&) = delete;
@@ -30,7 +30,7 @@ class MbufPool {
 
   /// For receive queues.
   rte_mempool* mempool() const { return mempool_; }
-  /// Of a slot that is the caller's, as the pool hands it out: one segment, one holder.
+  /// The mbuf of a slot owned by the caller, as the pool hands it out: one segment, reference count 1.
   rte_mbuf* mbuf(std::uint32_t slot) const { return mbufs_[slot]; }
   std::uint32_t slot_of(rte_mbuf const& mbuf) const;
 
@@ -43,7 +43,7 @@ class MbufPool {
   memory::PacketPool* slots_;
   bool is_registered_ = false;
   rte_mempool* mempool_ = nullptr;
-  bool is_made_ = false;          ///< and not about to go: what is put in and taken out are slots
+  bool is_made_ = false;          ///< from set-up to destruction: mempool gets and puts are then of slots
   std::vector<rte_mbuf*> mbufs_;  ///< by slot
 };
 

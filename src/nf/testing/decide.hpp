@@ -10,10 +10,10 @@
 
 namespace catena::nf::testing {
 
-/// The packets of the store in units as `options` wants them.
+/// The packets of the store in units of the sizes in `options`.
 std::vector<packet::Batch> cut(PacketStore& store, RunOptions const& options);
 
-/// Has the instance decide the units, on the CPU (`device` null) or on the device. It is not finished after that.
+/// Processes the units with the instance, on the CPU (`device` null) or on the device. Does not call Nf::finish().
 Status decide(Instance& instance, std::vector<packet::Batch> const& units, device::Device* device,
               RunOptions const& options);
 

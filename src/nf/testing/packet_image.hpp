@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <vector>
 
-/// Packets as plain bytes of which each belongs to a field: what tests of hints copy, overwrite and compare.
+/// Packets as plain bytes, each of which belongs to a field, for tests of hints to copy, overwrite and compare.
 namespace catena::nf::testing {
 
-/// All of a packet that an NF can change.
+/// Everything in a packet that an NF can change.
 struct PacketImage {
   std::array<std::uint8_t, packet::kSlotBytes> slot;
   packet::Layers layers;
@@ -33,26 +33,26 @@ struct PacketImage {
 static_assert(std::has_unique_object_representations_v<PacketImage>);
 
 std::vector<PacketImage> images_of(packet::Batch const& batch);
-/// Makes the packets of `batch` what `images` says. Precondition: one image for each.
+/// Sets the packets of `batch` to `images`. Precondition: one image per packet.
 void put_back(packet::Batch const& batch, std::span<const PacketImage> images);
 
-/// What bytes belong to: a packet::Field, or one of these.
+/// Owner of bytes: a packet::Field, or one of these.
 enum PartId : std::uint32_t {
-  kUnnamed = packet::kFieldCount,  ///< bytes of the frame that no field names: they are part of the whole frame alone
+  kUnnamed = packet::kFieldCount,  ///< frame bytes without a field: part of the whole frame alone
   kRoom,                           ///< head- and tailroom
-  kMark,                           ///< what NFs say of a packet and no plan moves: set_mtu(), mark_rewritten()
+  kMark,                           ///< marks of NFs that no plan moves: set_mtu(), mark_rewritten()
   kPartIds,
 };
 /// "ipv4.ttl", "head- and tailroom".
 std::string name_of_part(std::uint32_t part);
 
-/// Neighbouring bytes of an image that belong to one thing.
+/// Neighbouring bytes of an image with one owner.
 struct Part {
   std::uint32_t id;
   std::uint32_t begin;
   std::uint32_t size;
 };
-/// Every byte of the image once, the fields where `layers` says that they are.
+/// Every byte of the image once, with fields at the positions in `layers`.
 std::vector<Part> parts_of(PacketImage const& image, packet::Layers const& layers);
 
 }  // namespace catena::nf::testing

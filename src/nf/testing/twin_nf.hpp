@@ -12,44 +12,44 @@
 
 #include "nf/testing/packet_image.hpp"
 
-/// An NF beside a twin that can read nothing but what the hints name.
+/// An NF beside a twin that can read only the fields named by the hints.
 namespace catena::nf::testing {
 
-/// What the framework calls on the host. take_unsupported() has the hints of prepare().
+/// The framework's calls on the host. take_unsupported() has the hints of prepare().
 enum class Step : std::uint8_t { kTakeUnsupported, kPrepare, kCompute, kComplete };
 inline constexpr Step kSteps[] = {Step::kTakeUnsupported, Step::kPrepare, Step::kCompute, Step::kComplete};
 
-/// "complete()", and the members of Hints that are about it.
+/// "complete()", and its members of Hints.
 std::string name_of(Step step);
 std::string reads_of(Step step);
 std::string writes_of(Step step);
 
-/// What is overwritten for the twin: of what its hints do not let it read, all, or one part in one step. `round`: which
-/// values it gets. In four rounds a packet gets zeros, ones, its own bits inverted, and random bytes.
+/// The parts overwritten for the twin: all parts that its hints do not let it read, or one part in one step. `round`
+/// selects the values. In four rounds a packet gets zeros, ones, its own bits inverted, and random bytes.
 struct Poison {
   std::uint32_t round = 0;
   std::optional<Step> step = {};
   std::optional<std::uint32_t> part = {};
 };
 
-/// A field that a step wrote without saying so.
+/// A field that a step wrote without a hint.
 struct UndeclaredWrite {
   Step step;
   std::uint32_t part;
-  std::string packet;  ///< the first one that it happened to
-  bool is_unmarked;    ///< declared as rare, and not marked
+  std::string packet;  ///< the first packet with this write
+  bool is_unmarked;    ///< declared as rare, but not marked
 };
 
-/// Gives each call to the twin first, with what it may not read overwritten, and after that to the NF, with the packets
-/// as they were. What both say and write must be the same, but where the twin left alone what was overwritten. Two NFs
-/// that were made alike are in the same state at each call as long as that holds. `all`: the packets of the run, by
-/// index. One thread; works on any device.
+/// Gives each call first to the twin, with its unreadable parts overwritten, and then to the NF, with the original
+/// packets. Both must return and write the same, except for overwritten bytes left alone by the twin. As long as this
+/// holds, two NFs created alike are in the same state at each call. `all`: the packets of the run, by index. One
+/// thread; works on any device.
 class TwinNf final : public Nf {
  public:
   TwinNf(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std::unique_ptr<Nf> twin, packet::Batch const& all,
          Poison poison);
 
-  /// How the twin first differed; empty if it did not.
+  /// The first difference of the twin; empty without a difference.
   std::string const& difference() const { return difference_; }
   std::vector<UndeclaredWrite> const& undeclared_writes() const { return writes_; }
 
@@ -65,13 +65,13 @@ class TwinNf final : public Nf {
   Status finish() override;
 
  private:
-  /// One call; `outcome` is null for compute(), which has none.
+  /// One call; `outcome` is null for compute(), which has no outcome.
   struct Call {
     Step step;
     packet::Batch const& batch;
     Outcome* outcome;
   };
-  /// A packet before a call, as the twin got it and left it, and as the NF left it.
+  /// A packet before a call, as given to the twin, after the twin, and after the NF.
   struct Seen {
     packet::Packet packet;
     PacketImage const& before;

@@ -9,7 +9,7 @@ namespace catena::nf::testing {
 
 inline constexpr std::string_view kUnknownKey = "not_a_key_of_any_nf";
 
-/// A configuration with one key more than the NF knows, and the line of that key, from 1.
+/// A configuration with one additional key, unknown to the NF, and the line of this key, from 1.
 struct WithUnknownKey {
   std::string yaml;
   std::size_t line;

@@ -16,7 +16,7 @@ namespace catena::packet::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A packet in a slot of its own, for tests of what works on one.
+/// A packet in a slot of its own, for tests of code for a single packet.
 class OnePacket {
  public:
   explicit OnePacket(Bytes const& frame, std::uint16_t offset = kSlotHeadroom)
@@ -54,7 +54,7 @@ inline Bytes from_hex(std::string const& hex) {
   return bytes;
 }
 
-/// The words of each line of a file of src/packet/testdata that make_cases.py wrote.
+/// The words of each line of a file in src/packet/testdata, written by make_cases.py.
 inline std::vector<std::vector<std::string>> read_cases(std::string const& name) {
   std::ifstream file(CATENA_SOURCE_DIR "/src/packet/testdata/" + name);
   std::vector<std::vector<std::string>> cases;

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-/// The NFs of this tree as a planner sees them, and AdaptChain's five chains of them (section VI). Hints are those of
-/// nfs/*, written out; the ones of prepare() and complete() are apart.
+/// The NFs of this tree as planner inputs, and AdaptChain's five chains of them (section VI). The hints are copies of
+/// nfs/*; the hints of prepare() and complete() are separate.
 namespace catena::plan::testing {
 
 PlacedNf firewall(Processor on);

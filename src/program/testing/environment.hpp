@@ -7,10 +7,10 @@
 
 namespace catena::program::testing {
 
-/// An environment variable for as long as this lives; then what it was before. One thread.
+/// Sets an environment variable for its lifetime, then restores the previous value. One thread.
 class Environment {
  public:
-  /// `value` null: not set.
+  /// `value` null: unset.
   Environment(const char* name, const char* value) : name_(name) {
     if (const char* old = std::getenv(name); old != nullptr) {
       old_ = old;

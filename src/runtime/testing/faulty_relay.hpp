@@ -42,15 +42,15 @@ inline FileDescriptor udp_socket(std::uint16_t& port) {
   return socket;
 }
 
-/// That nobody has just now.
+/// A port unused at the moment.
 inline std::uint16_t free_udp_port() {
   std::uint16_t port = 0;
   udp_socket(port);
   return port;
 }
 
-/// Stands between who asks and who answers, on 127.0.0.1, and loses, repeats and delays datagrams of both: of a
-/// thousand each as many as it is told to. What it delays comes behind the next one.
+/// Relay between a requester and a server on 127.0.0.1. It loses, repeats and delays datagrams of both, each a given
+/// number per thousand. A delayed datagram follows the next one.
 class FaultyRelay {
  public:
   FaultyRelay(std::uint16_t server, std::uint32_t faults_of_1000) : server_(server), faults_(faults_of_1000) {
@@ -65,12 +65,12 @@ class FaultyRelay {
   FaultyRelay& operator=(FaultyRelay const&) = delete;
 
   std::uint16_t port() const { return port_; }
-  /// Nothing of the one who answers, or of the one who asks, comes through from now on, or all does again.
+  /// Blocks both directions from now on, or passes everything again.
   void cut(bool is_cut) { is_cut_ = is_cut; }
   std::uint64_t lost() const { return lost_; }
   std::uint64_t repeated() const { return repeated_; }
   std::uint64_t delayed() const { return delayed_; }
-  /// What came from the one who answers.
+  /// Datagrams from the server.
   std::vector<Datagram> answers() const {
     const std::lock_guard lock(mutex_);
     return answers_;

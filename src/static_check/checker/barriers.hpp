@@ -12,17 +12,17 @@
 
 namespace catena::checker {
 
-/// Whether all work-items of a group come to each barrier. Where some do not, a device that is a processor takes them
-/// all the way of the first, and with that into what the others' checks had kept them from.
+/// Whether all work-items of a group reach each barrier. If some do not, a CPU device runs all of them along the path
+/// of the first, and so past the checks of the others.
 ///
-/// A call is everybody's where it stands in the body of its function outside of conditions, of lambdas, and of loops
-/// that do not count from one constant to another, and where no `return` comes before it.
+/// A call is everybody's if it is in the body of its function outside conditions, lambdas, and loops that do not count
+/// from one constant to another, and if no `return` precedes it.
 class Barriers {
  public:
-  /// `function` has a body and is no template. Once for each.
+  /// `function` must have a body and be no template. Call once for each function.
   void add(clang::FunctionDecl const* function);
 
-  /// Calls of barrier_all(), or of what comes to one, that are not everybody's.
+  /// Calls of barrier_all(), or of functions that reach it, that are not everybody's.
   std::vector<clang::SourceLocation> divergent() const;
 
  private:

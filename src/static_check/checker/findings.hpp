@@ -8,12 +8,12 @@
 #include <tuple>
 #include <vector>
 
-/// What is found in the source of one kernel, and how the program that asked is told.
+/// Findings in the source of one kernel, and their output format for the calling program.
 namespace catena::checker {
 
 enum class Severity {
-  kRefused,  ///< the source could reach memory that is not its own, or cannot be checked
-  kCaution,  ///< the caller has to bound it at run time
+  kRefused,  ///< the source could reach foreign memory, or cannot be checked
+  kCaution,  ///< the caller must limit it at run time
 };
 
 struct Finding {
@@ -22,19 +22,19 @@ struct Finding {
   unsigned line;
   unsigned column;
   std::string rule;
-  std::string message;  ///< one line: what was found, and what to write instead
+  std::string message;  ///< one line: the problem, and the replacement to write
 };
 
-/// Findings in the order in which they were found, each text once a line. Templates are checked once for each
-/// instantiation, and a kernel once for each dialect.
+/// Findings in order of detection, each text once per line. Templates are checked once per instantiation, and a kernel
+/// once per dialect.
 class Findings {
  public:
-  /// More than these help nobody.
+  /// More findings are of no use.
   static constexpr std::size_t kMost = 100;
 
   void add(Finding finding);
   bool full() const { return findings_.size() == kMost; }
-  /// A line each: severity, file, line, column, rule and message with tabs between them; then "end".
+  /// One line each: severity, file, line, column, rule and message, separated by tabs; then "end".
   std::string lines() const;
 
  private:
@@ -42,10 +42,10 @@ class Findings {
   std::set<std::tuple<std::string, unsigned, std::string>> seen_;  ///< file, line, message
 };
 
-/// Names as an author writes them: without the words that C++ for OpenCL and the framework for its sake put in.
+/// Names as written by an author: without the words inserted by C++ for OpenCL, and by the framework for its sake.
 std::string as_written(std::string text);
 
-/// as_written() `text` on one line, cut to what a reader takes in: types of templates can be of any length.
+/// as_written() `text` on one line, cut to a readable length: types of templates can be of any length.
 std::string shown(std::string_view text);
 
 }  // namespace catena::checker

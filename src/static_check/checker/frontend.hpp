@@ -6,8 +6,8 @@
 
 namespace catena::checker {
 
-/// Reads the job's kernel as the compiler of `dialect` would, and adds what is wrong with it. No file of the machine is
-/// opened but the compiler's own header. What the compiler refuses itself is a finding, too.
+/// Parses the job's kernel as the compiler of `dialect` would, and adds the findings. Opens no file of the machine
+/// except the compiler's own header. Compiler errors are findings, too.
 void check_dialect(Job const& job, Dialect dialect, Findings& findings);
 
 }  // namespace catena::checker

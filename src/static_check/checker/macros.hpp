@@ -10,8 +10,8 @@
 
 namespace catena::checker {
 
-/// Watches which macros the author's files use: those of the dialect, and what a plan defines. Others have different
-/// values in different compilers.
+/// Checks the macros used in the author's files: only macros of the dialect and of a plan are allowed. Other macros
+/// have different values in different compilers.
 std::unique_ptr<clang::PPCallbacks> macro_check(clang::SourceManager const& sources, Findings& findings);
 
 }  // namespace catena::checker

@@ -5,7 +5,8 @@
 
 namespace catena::checker {
 
-/// What the kernel dialect uses of CUDA, declared: enough to read a kernel as NVRTC would, on a machine without it.
+/// Declarations of the CUDA features used by the kernel dialect: enough to parse a kernel as NVRTC would, on a machine
+/// without it.
 inline constexpr std::string_view kCudaPrelude = R"(
 #define __CUDACC_RTC__ 1
 #define __global__

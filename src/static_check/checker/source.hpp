@@ -16,8 +16,8 @@
 
 namespace catena::checker {
 
-/// The two compilers that a kernel goes through. What one of them does not see is hidden from its check alone, so a
-/// source is checked as both would take it.
+/// The two compilers of a kernel. Code hidden from one of them is hidden from its check only, so a source is checked as
+/// parsed by both.
 enum class Dialect { kOpenCl, kCuda };
 
 struct File {
@@ -27,26 +27,26 @@ struct File {
 
 struct Job {
   std::vector<File> author;     ///< kernel file first
-  std::vector<File> framework;  ///< what kernels may include
+  std::vector<File> framework;  ///< files that kernels may include
   std::vector<std::string> defines;
 };
 
-/// Where files are in the compiler's eyes: no file of the machine is.
+/// Virtual folders of the files in the compiler; no file of the machine is in them.
 inline constexpr std::string_view kAuthorFolder = "/author/";
 inline constexpr std::string_view kFrameworkFolder = "/framework/";
 
-/// Says of a place who wrote it. Never asks what `#line` says.
+/// Determines the author of a source position. Ignores `#line`.
 class Places {
  public:
   explicit Places(clang::SourceManager const& sources) : sources_(&sources) {}
 
-  /// The token at `at` was typed in a file of the author, also as the argument of a macro.
+  /// Whether the token at `at` was typed in a file of the author, also as a macro argument.
   bool typed_by_author(clang::SourceLocation at) const;
-  /// The place where the text of the author brought it about: macros of the framework are used there.
+  /// Whether the author's text caused `at`, also by using a macro of the framework.
   bool stands_with_author(clang::SourceLocation at) const;
-  /// `declaration` is the framework's.
+  /// Whether `declaration` is the framework's.
   bool of_framework(clang::Decl const* declaration) const;
-  /// Adds a finding at `at`, in the names that the author knows.
+  /// Adds a finding at `at`, with the names known to the author.
   void report(Findings& findings, Severity severity, clang::SourceLocation at, std::string_view rule,
               std::string message) const;
 
@@ -61,10 +61,10 @@ bool is_one_of(std::array<std::string_view, Size> const& names, std::string_view
   return std::ranges::find(names, name) != names.end();
 }
 
-/// The innermost namespace that a declaration is in, as "catena::kernel"; empty for the global one.
+/// The innermost namespace of a declaration, as "catena::kernel"; empty for the global one.
 std::string namespace_of(clang::Decl const* declaration);
 
-/// The qualified name of `name` as the author knows it: what the framework renames for OpenCL has its own name.
+/// The qualified name of `name` as known to the author, without the framework's renaming for OpenCL.
 std::string qualified_name(clang::NamedDecl const* name);
 
 }  // namespace catena::checker

@@ -6,10 +6,10 @@
 
 namespace catena::checker {
 
-/// Checks the text of the author's files token by token, before anything is preprocessed: also what one of the two
-/// compilers would skip. Kernels have no macros and no conditions of their own, so what is left means to every compiler
-/// what it means to the one that the syntax tree comes from. False where it does not: a syntax tree would say nothing
-/// of it.
+/// Checks the text of the author's files token by token before preprocessing, including text that one of the two
+/// compilers would skip. Kernels have no macros and no conditions of their own, so the remaining text has the same
+/// meaning for every compiler as for the compiler of the syntax tree. False if it does not: the syntax tree would then
+/// prove nothing.
 bool check_tokens(Job const& job, Findings& findings);
 
 }  // namespace catena::checker

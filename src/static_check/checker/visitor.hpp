@@ -22,8 +22,8 @@
 
 namespace catena::checker {
 
-/// Walks what the author wrote: every declaration outside the framework's files, each instantiation of the author's
-/// templates, bodies of lambdas. What is not known to be harmless is refused. The framework's own code is trusted.
+/// Walks the author's code: every declaration outside the framework's files, each instantiation of the author's
+/// templates, bodies of lambdas. Refuses everything not known to be harmless. The framework's own code is trusted.
 class Visitor : public clang::RecursiveASTVisitor<Visitor> {
  public:
   using Base = clang::RecursiveASTVisitor<Visitor>;
@@ -37,7 +37,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
 
   void run();
 
-  // --- what clang calls ---
+  // --- called by clang ---
   bool shouldVisitTemplateInstantiations() const { return true; }
   bool shouldVisitImplicitCode() const { return false; }
   bool TraverseDecl(clang::Decl* declaration);
@@ -94,7 +94,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   bool has_known_index(clang::Expr const* index, std::uint64_t size) const;
   void check_index(clang::Expr const* index, std::uint64_t size, std::string const& instead);
 
-  /// A function that the walk is inside of, or a class with the initialisers of its members.
+  /// A function that encloses the current node, or a class with the initializers of its members.
   struct Scope {
     clang::Decl const* caller;
     std::uint64_t storage;  ///< bytes of local variables
@@ -111,18 +111,19 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   Ranges ranges_;
   Calls calls_;
   Barriers barriers_;
-  std::vector<Scope> scopes_;  ///< that the walk is inside of
-  /// Parts of an expression in which a pointer is not the author's: the function of a call, the array of an index,
-  /// `this` in front of a member, the Context that a variable is made of.
+  std::vector<Scope> scopes_;  ///< enclosing the current node
+  /// Parts of an expression with a pointer that is not the author's: the function of a call, the array of an index,
+  /// `this` before a member, the Context from which a variable is made.
   std::set<clang::Expr const*> harmless_;
-  /// Parts of lists in braces that were visited as they are written: see TraverseInitListExpr().
+  /// Parts of lists in braces visited as written: see TraverseInitListExpr().
   std::set<clang::Stmt const*> visited_;
-  unsigned lists_ = 0;          ///< that the walk is inside of
-  clang::SourceLocation list_;  ///< where the innermost begins: what the compiler adds to it has no place of its own
+  unsigned lists_ = 0;          ///< enclosing the current node
+  clang::SourceLocation list_;  ///< start of the innermost one: parts added by the compiler have no position of their
+                                ///< own
 };
 
-/// Whether no way leads to the end of `statement` but by a `return`, whatever values conditions have. Compilers believe
-/// constants, which devices may reckon otherwise, and that an enumeration has no value but those that it names.
+/// Whether every path through `statement` ends in a `return`, for any values of the conditions. Compilers trust
+/// constants, which devices may compute differently, and assume that an enumeration has its named values only.
 bool returns(clang::Stmt const* statement, clang::ASTContext const& context);
 
 }  // namespace catena::checker

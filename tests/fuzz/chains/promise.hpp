@@ -5,7 +5,7 @@
 
 #include <string>
 
-/// What docs/concepts.md promises of a chain whose device fails.
+/// What docs/failures.md promises of a chain whose device fails.
 namespace catena::fuzz {
 
 /// What a run with `variant.fault` has not kept of it; empty if it kept everything. `expected`: the run on the CPU.

@@ -24,7 +24,7 @@ struct Variant {
   chain::Tuning tuning;
   std::uint32_t workers = 1;
   std::uint32_t shards = 1;
-  std::optional<DeviceFault> fault;  ///< what comes out may differ then, as far as docs/concepts.md allows
+  std::optional<DeviceFault> fault;  ///< what comes out may differ then, as far as docs/failures.md allows
 };
 
 /// Nodes of a graph that are no NF.

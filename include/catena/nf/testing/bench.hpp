@@ -11,10 +11,10 @@
 #include <stdexcept>
 #include <utility>
 
-/// What benchmark programs share.
+/// Functions shared by benchmark programs.
 namespace catena::nf::testing {
 
-/// The value; throws std::runtime_error with the status where there is none: without it a benchmark cannot go on.
+/// The value; throws std::runtime_error with the status if `result` is an error, because the benchmark needs the value.
 template <typename T>
 T value_or_throw(Result<T> result) {
   if (!result.ok()) {
@@ -23,16 +23,16 @@ T value_or_throw(Result<T> result) {
   return *std::move(result);
 }
 
-/// Seconds of CPU time of this thread: what others do on the machine meanwhile does not count.
+/// CPU time of this thread in seconds, independent of other load on the machine.
 inline double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// main() of a benchmark program. Runs the benchmarks that the command line names; returns the exit status, 1 with the
-/// reason in the log if `started` is an error (what the program started before, such as the EAL), if the command line
-/// is wrong, or if a benchmark throws.
+/// main() of a benchmark program. Runs the benchmarks named on the command line and returns the exit status. It is 1,
+/// with the reason in the log, if `started` is an error (of a step before, such as the start of the EAL), if the
+/// command line is wrong, or if a benchmark throws.
 inline int run_benchmarks(int argc, char** argv, Status const& started = absl::OkStatus()) {
   if (!started.ok()) {
     spdlog::critical("{}", started.ToString());

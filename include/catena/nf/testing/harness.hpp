@@ -20,31 +20,31 @@ namespace catena::nf {
 class Instance;
 }
 
-/// Runs one NF over frames on the CPU or on a device, without a data path: for the tests of NFs.
+/// Runs one NF over frames on the CPU or on a device, without a data path, for tests of NFs.
 namespace catena::nf::testing {
 
-/// What became of one frame.
+/// The result for one frame.
 struct PacketResult {
-  Frame frame;  ///< as it left the NF
+  Frame frame;  ///< after the NF
   packet::Verdict verdict = packet::Verdict::kPass;
   std::uint16_t port = 0;
   bool operator==(PacketResult const&) const = default;
 };
 
-/// What the framework counted; as in a chain's report.
+/// Counters of the framework, as in a chain's report.
 struct RunCounters {
   std::uint64_t in = 0;              ///< live packets that reached the NF
-  std::uint64_t processed = 0;       ///< of those, given to the NF
-  std::uint64_t unsupported = 0;     ///< of those, not what it can inspect
-  std::uint64_t link_local = 0;      ///< of those, control frames that it does not inspect
+  std::uint64_t processed = 0;       ///< of `in`: given to the NF
+  std::uint64_t unsupported = 0;     ///< of `in`: packets that it cannot inspect
+  std::uint64_t link_local = 0;      ///< of `in`: control frames that it does not inspect
   std::uint64_t kernel_faults = 0;   ///< accesses out of bounds
   std::uint64_t device_packets = 0;  ///< processed on the device
   std::uint64_t bytes_to_device = 0;
 };
 
 struct RunResult {
-  std::vector<PacketResult> packets;                         ///< one for each input frame, in order
-  std::vector<std::string> records;                          ///< record lines as `--record` writes them
+  std::vector<PacketResult> packets;                         ///< one per input frame, in order
+  std::vector<std::string> records;                          ///< record lines in the format of `--record`
   std::vector<std::pair<std::string, std::uint64_t>> drops;  ///< every reason with its count
   RunCounters counters;
   std::uint64_t alerts = 0;
@@ -54,31 +54,31 @@ struct RunResult {
 
 struct RunOptions {
   std::uint32_t unit_size = 64;                ///< packets per unit
-  std::vector<std::uint32_t> unit_sizes = {};  ///< instead: sizes of the units in turn, over and over; 0 is allowed
+  std::vector<std::uint32_t> unit_sizes = {};  ///< instead: sizes of the units, used in turn and repeated; 0 is allowed
   std::uint32_t units_per_launch = 4;          ///< devices only
-  std::optional<OnUnsupported> on_unsupported = {};  ///< empty: as the descriptor says
+  std::optional<OnUnsupported> on_unsupported = {};  ///< nullopt: the descriptor's default
   LinkLocal link_local = LinkLocal::kPass;
   bool records = true;
-  std::function<bool(std::size_t)> dropped_before = {};  ///< whether an earlier NF dropped frame i; empty: none
+  std::function<bool(std::size_t)> dropped_before = {};  ///< whether an earlier NF dropped frame i; empty: no drops
   std::vector<std::uint64_t> arrivals_ns = {};           ///< by frame; empty: 1 us apart, from 0
 };
 
-/// `yaml`: the NF's config mapping. `folder`: where relative file names start.
+/// `yaml`: the NF's config mapping. `folder`: base of relative file names.
 Result<std::unique_ptr<Nf>> make_nf(Descriptor const& descriptor, std::string_view yaml,
                                     std::string const& folder = ".");
-/// `yaml`, in block style, with `key: 20000` where it does not set `key`, the number of entries of a table. A table of
-/// the default size takes longer to make than most tests do.
+/// `yaml`, in block style, with `key: 20000` added if it does not set `key`, the number of entries of a table. Creating
+/// a table of the default size takes longer than most tests.
 std::string with_room(std::string_view yaml, std::string_view key);
 
-/// Decides `frames` with a fresh instance of the NF on the CPU; `device` null, or on the device.
+/// Processes `frames` with a fresh instance of the NF, on the CPU if `device` is null, else on the device.
 /// Frames longer than packet::kMaxFrameBytes are an error.
 Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std::vector<Frame> const& frames,
                       device::Device* device = nullptr, RunOptions const& options = {});
 
-/// An NF on the CPU as a chain runs it, batch by batch: for benchmarks, and tests that do something in between.
+/// An NF on the CPU, run batch by batch as in a chain; for benchmarks, and for tests with actions between batches.
 class CpuNf {
  public:
-  /// `records`: whether it writes record lines, which nobody reads.
+  /// `records`: whether it writes record lines, without a reader.
   CpuNf(Descriptor const& descriptor, std::unique_ptr<Nf> nf, bool records = false);
   ~CpuNf();
   CpuNf(CpuNf const&) = delete;
@@ -94,20 +94,20 @@ class CpuNf {
   std::unique_ptr<Instance> instance_;
 };
 
-/// The devices that tests use: the first OpenCL device and the first CUDA GPU that are there. Opened once.
+/// The devices for tests: the first OpenCL device and the first CUDA GPU, as far as present. Opened once.
 std::vector<device::Device*> const& devices();
 /// For messages; "CPU" for null.
 std::string name_of(device::Device const* device);
 
-/// The frames of a capture file (pcap or pcapng, Ethernet); longer ones than `limit` are left out.
+/// The frames of a capture file (pcap or pcapng, Ethernet), without frames longer than `limit`.
 Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t limit = packet::kMaxFrameBytes);
 
-/// The file or folder `name` of the checkout that the tests were built in. Tests name nothing by CATENA_SOURCE_DIR: the
-/// compiler's cache would not serve another checkout.
+/// The file or folder `name` of the checkout of this build. Tests use no path by CATENA_SOURCE_DIR, because the
+/// compiler's cache would then not serve another checkout.
 std::string source_path(std::string_view name);
 
-/// Folder of the larger test data beside the checkout; empty string where it is not there: tests that need it
-/// GTEST_SKIP with that reason.
+/// Folder of the test data: CATENA_TEST_DATA, the larger data beside the checkout, or else tests/data/oracles. Tests
+/// whose data is missing GTEST_SKIP with that reason.
 std::string shared_data();
 
 }  // namespace catena::nf::testing

@@ -13,9 +13,9 @@
 
 namespace catena::nf::testing {
 
-/// Slots and metadata of packets in plain memory, laid out as the packet pool's: frame i in slot i. For tests and
-/// benchmarks that need batches without a data path. Frames arrive when `arrivals_ns` says, else 1 us apart.
-/// Precondition: no frame is longer than packet::kMaxFrameBytes.
+/// Slots and metadata of packets in plain memory, in the layout of the packet pool: frame i is in slot i. For tests and
+/// benchmarks with batches but without a data path. Frames arrive at `arrivals_ns`, else 1 us apart. Precondition: no
+/// frame is longer than packet::kMaxFrameBytes.
 class PacketStore {
  public:
   explicit PacketStore(std::span<const std::vector<std::uint8_t>> frames,

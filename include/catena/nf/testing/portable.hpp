@@ -28,11 +28,11 @@ inline Status load(Nf& nf, std::span<const std::byte> bytes) {
   return dynamic_cast<Portable&>(nf).load(state);
 }
 
-/// What an NF of another process would have of `before`.
+/// Moves the state of `before` to `after` as between processes.
 inline Status carry_over(Nf const& before, Nf& after) { return load(after, saved(before)); }
 
-/// A state that is cut off is refused wherever that is, and one that was changed anywhere does no harm: `look` is
-/// called with each NF afterwards. `make`: an NF that load() is called of.
+/// Expects that load() refuses a truncated state, wherever it is cut, and that a modified state does no harm. `look` is
+/// called with each NF afterwards. `make` creates the NF for load().
 inline void expect_damage_does_no_harm(Nf const& before, std::function<std::unique_ptr<Nf>()> const& make,
                                        std::function<void(std::unique_ptr<Nf>)> const& look) {
   constexpr std::size_t kCuts = 300;

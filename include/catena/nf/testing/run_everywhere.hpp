@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-/// What tests of NFs expect of every placement and of every cut into units.
+/// Expectations for every placement of an NF and every cut into units.
 namespace catena::nf::testing {
 
-/// Decides the frames on the CPU and on every device, each with an NF of `make()`, a Result of one. Expects the same of
-/// all, every processed packet of a device to have been processed by its kernel, and returns it.
+/// Processes the frames on the CPU and on every device, each with an NF of `make()`, which returns a Result. Expects
+/// equal results, and on a device that the kernel processed every processed packet. Returns the result.
 template <typename Make>
 RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Frame> const& frames,
                          RunOptions const& options = {}) {
@@ -44,7 +44,7 @@ RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Fr
   return *std::move(cpu);
 }
 
-/// Expects the packets and records of `expected` on the CPU also where the frames come in units of each of these sizes.
+/// Expects the packets and records of `expected` on the CPU for units of each of these sizes.
 template <typename Make>
 void expect_same_in_units_of(std::initializer_list<std::uint32_t> sizes, RunResult const& expected,
                              Descriptor const& descriptor, Make make, std::vector<Frame> const& frames) {

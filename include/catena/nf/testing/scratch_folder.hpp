@@ -7,19 +7,19 @@
 
 namespace catena::nf::testing {
 
-/// A folder of its own for the files of one test, removed with the object. Thread rule: one thread.
+/// A private folder for the files of one test, removed with the object. Thread rule: one thread.
 class ScratchFolder {
  public:
-  /// Throws std::runtime_error if the folder cannot be made.
+  /// Throws std::runtime_error if the folder cannot be created.
   ScratchFolder();
   ~ScratchFolder();
   ScratchFolder(ScratchFolder const&) = delete;
   ScratchFolder& operator=(ScratchFolder const&) = delete;
 
-  /// Of the file `name` in the folder; without one, of the folder.
+  /// Path of the file `name` in the folder; without a name, of the folder.
   std::string path(std::string_view name = "") const;
   void write(std::string_view name, std::string_view text) const;
-  /// What the file holds; empty if there is none.
+  /// The content of the file; empty if it does not exist.
   std::string read(std::string_view name) const;
 
  private:

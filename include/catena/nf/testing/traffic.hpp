@@ -5,12 +5,12 @@
 
 #include <vector>
 
-/// Frames that tests of NFs share.
+/// Frames shared by tests of NFs.
 namespace catena::nf::testing {
 
-/// Frames of many kinds: TCP, UDP, ICMP, ESP, IPv6, ARP, tagged, with options, fragmented, cut short.
+/// Frames of many kinds: TCP, UDP, ICMP, ESP, IPv6, ARP, tagged, with options, fragmented, truncated.
 std::vector<Frame> frames_of_every_kind();
-/// Those, cut at every length up to 64 bytes, and with extreme values in each byte of their headers.
+/// Frames of every kind, cut at every length up to 64 bytes, and with extreme values in each header byte.
 std::vector<Frame> hostile_frames();
 
 }  // namespace catena::nf::testing

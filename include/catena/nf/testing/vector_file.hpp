@@ -13,7 +13,7 @@ namespace catena::nf::testing {
 using Vector = std::map<std::string, std::vector<std::uint8_t>>;
 
 /// The groups of `NAME = hex` lines of a vector file; each starts with the line `first`. Lines "Len" and "COUNT", whose
-/// values are no bytes, and all other lines are left out. No groups if the file cannot be read.
+/// values are no bytes, and all other lines are ignored. Empty if the file cannot be read.
 std::vector<Vector> read_vectors(std::string const& path, std::string_view first);
 
 }  // namespace catena::nf::testing

@@ -14,8 +14,8 @@ struct rte_acl_ctx;
 
 namespace catena::classify {
 
-/// What rte_acl reads of a packet; all values in network order, as they are in the packet. rte_acl takes one byte
-/// and then groups of four.
+/// The key of a packet for rte_acl; all values in network order, as in the packet. rte_acl takes one byte and then
+/// groups of four.
 struct AclKey {
   std::uint8_t protocol;
   std::uint8_t unused[3];
@@ -27,17 +27,17 @@ struct AclKey {
 static_assert(sizeof(AclKey) == 16);
 
 /// The rules of one firewall in rte_acl, which chooses the vector instructions by the CPU. Two tables: one with all
-/// rules for packets with ports, and one without port fields for packets that have none, which holds only the rules
-/// that can match such packets. So "has ports" costs a packet nothing, where a field of its own would be a whole
-/// four-byte step. Lookups are safe from any thread; it must not outlive the EAL.
+/// rules for packets with ports, and one without port fields for packets without ports, with only the rules that can
+/// match such packets. So "has ports" costs a packet nothing, while a separate field would be a whole four-byte step.
+/// Lookups are safe from any thread; it must not outlive the EAL.
 class Acl {
  public:
-  /// At most kMaxRules rules. Starts the EAL where it does not run; Unavailable where it cannot. ResourceExhausted if
+  /// At most kMaxRules rules. Starts the EAL if it is not running; Unavailable if it cannot start. ResourceExhausted if
   /// rte_acl cannot hold the rules in the EAL's memory or in its number of tries; Internal for any other refusal.
   static Result<Acl> create(std::span<const Rule> rules);
 
-  /// For each key 1 + the position of the first rule that matches, 0 where none does. `keys` point to AclKey; both
-  /// arrays have `count` elements.
+  /// For each key 1 + the position of the first matching rule, 0 without a match. `keys` point to AclKey; both arrays
+  /// have `count` elements.
   void find_with_ports(const std::uint8_t** keys, std::uint32_t* matches, std::uint32_t count) const;
   /// The same for packets without ports; sport and dport of the keys are not read.
   void find_without_ports(const std::uint8_t** keys, std::uint32_t* matches, std::uint32_t count) const;
@@ -54,7 +54,7 @@ class Acl {
       : with_ports_(std::move(with_ports)), without_ports_(std::move(without_ports)) {}
 
   Table with_ports_;
-  Table without_ports_;  ///< null: no rule is for packets without ports
+  Table without_ports_;  ///< null if no rule is for packets without ports
 };
 
 }  // namespace catena::classify

@@ -6,7 +6,7 @@
 #include "functions/classify/dpdk/acl.hpp"
 #include "functions/classify/linear_search.hpp"
 
-/// What rte_acl finds for a tuple that need not be possible as a packet.
+/// The match of rte_acl for a tuple, possible as a packet or not.
 namespace catena::classify::testing {
 
 inline int find_by_acl(Acl const& acl, Tuple const& tuple) {

@@ -13,16 +13,16 @@ struct rte_fib;
 
 namespace catena::lpm {
 
-/// An rte_fib (DIR24_8) filled once. Lookups are safe from any thread; it must not outlive the EAL.
+/// An rte_fib (DIR24_8), filled once. Lookups are safe from any thread; it must not outlive the EAL.
 class Fib {
  public:
-  /// `routes` sorted as parse_routes() leaves them: rte_fib adds fastest in this order. `hops` made from them.
-  /// ResourceExhausted if the EAL has too little memory, with the option that gives it more; Internal for any other
-  /// refusal of rte_fib. Starts the EAL where it does not run; Unavailable where it cannot.
+  /// `routes` sorted as by parse_routes(), the fastest order for rte_fib. `hops` made from them. ResourceExhausted if
+  /// the EAL has too little memory, with the option for more; Internal for any other refusal of rte_fib. Starts the EAL
+  /// if it is not running; Unavailable if it cannot start.
   static Result<Fib> create(std::span<const Route> routes, PortNumbers const& hops);
 
-  /// For each address (host order) the number of its next hop, kNoHop where no route matches. The arrays have
-  /// `count` elements.
+  /// The number of the next hop of each address (host order), kNoHop without a matching route. The arrays have `count`
+  /// elements.
   void lookup(std::uint32_t* addresses, std::uint64_t* numbers, std::uint32_t count) const;
 
  private:
