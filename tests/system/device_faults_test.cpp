@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chain promises when its device fails (docs/concepts.md): faults of every kind, at each NF of chains of two and
+// What a chain promises when its device fails (docs/failures.md): faults of every kind, at each NF of chains of two and
 // three, with every transfer method, in pools that wrap many times over. Each frame is compared with what the CPU makes
 // of it. Here every kind meets every method and every place once, in one chain or another; `make soak` meets all of
 // them in all chains, and more.

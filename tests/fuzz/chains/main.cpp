@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chain fuzzer: random chains over random traffic, run on the CPU and then on devices, in every placement, way to
 // synchronize and portion that comes up. Packets, records, exported flows and counters must be the same; where the
-// device is made to fail, what docs/concepts.md promises must hold. It prints its seed; a case that fails leaves a
+// device is made to fail, what docs/failures.md promises must hold. It prints its seed; a case that fails leaves a
 // folder with the chain file, the capture and the commands that repeat it.
 #include "fuzz/chains/fuzz_case.hpp"
 #include "system/chain_runner.hpp"
