@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include <catena/nf/testing/harness.hpp>
 #include "bench/chains/chains.hpp"
 #include "bench/chains/costs.hpp"
 #include "bench/chains/filled_ahead.hpp"
@@ -33,7 +34,6 @@
 #include "device/subprocess.hpp"
 #include "eal/eal.hpp"
 #include "nf/registry.hpp"
-#include <catena/nf/testing/harness.hpp>
 #include "runtime/session.hpp"
 
 namespace catena::bench {
@@ -283,7 +283,8 @@ TEST_F(ReferenceTest, costs_are_known_of_each_copy_of_a_chain) {
       ASSERT_TRUE(key.ok()) << key.status();
       const auto is_of_it = [&key](auto const& one) { return one.key == *key; };
       EXPECT_TRUE(std::ranges::any_of(measured->on_cpu, is_of_it)) << "copy " << copy << ", " << nf.name;
-      EXPECT_TRUE(nf.name == "rt" || std::ranges::any_of(measured->nfs, is_of_it)) << "copy " << copy << ", " << nf.name;
+      EXPECT_TRUE(nf.name == "rt" || std::ranges::any_of(measured->nfs, is_of_it))
+          << "copy " << copy << ", " << nf.name;
     }
   }
 }

@@ -228,8 +228,8 @@ Result<double> AdaptChain::try_out(Cell const& cell) {
   return run.packets_per_s;
 }
 
-/// More and more copies, until that brings nothing, then the best with less packet memory. Those that came close are tried
-/// again in turn, since short runs differ by themselves. All trials are in `json`.
+/// More and more copies, until that brings nothing, then the best with less packet memory. Those that came close are
+/// tried again in turn, since short runs differ by themselves. All trials are in `json`.
 Status AdaptChain::find_best(Cell& cell, Json& json) {
   std::vector<Trial> trials;
   const auto try_one = [&](Trial& trial) -> Status {
@@ -267,8 +267,7 @@ Status AdaptChain::find_best(Cell& cell, Json& json) {
   cell.replicas = best()->replicas;
   cell.tuning = best()->tuning;
   for (Trial const& trial : trials) {
-    json["trials"].push_back(
-        {{"replicas", trial.replicas}, {"tuning", trial.tuning}, {"packets_per_s", trial.speeds}});
+    json["trials"].push_back({{"replicas", trial.replicas}, {"tuning", trial.tuning}, {"packets_per_s", trial.speeds}});
   }
   return absl::OkStatus();
 }

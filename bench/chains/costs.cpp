@@ -43,9 +43,9 @@ Result<profile::NfMeasurements> measure_costs(PaperChain const& chain, ChainText
   options.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
   chain::SyncOptions sync;
   sync.profile = profile;
-  CATENA_ASSIGN_OR_RETURN(profile::NfMeasurements measured,
-                          profile::measure_nfs(device, config, *workplace.registry, sync, options,
-                                               [](profile::MeasureProgress const&) {}));
+  CATENA_ASSIGN_OR_RETURN(
+      profile::NfMeasurements measured,
+      profile::measure_nfs(device, config, *workplace.registry, sync, options, [](profile::MeasureProgress const&) {}));
   for (std::uint32_t copy = 1; copy < copies; ++copy) {
     CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig other, config_of_copy(chain, text, copy, workplace));
     for (std::size_t nf = 0; nf < config.nfs.size(); ++nf) {

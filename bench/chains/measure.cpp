@@ -114,7 +114,7 @@ void count_window(Moment const& from, Moment&& to, RunResult& result) {
       return static_cast<double>(packets) / result.seconds / result.offered_per_s;
     };
     result.taken = std::abs(taken(result.sent) - 1) > std::abs(taken(result.received) - 1) ? taken(result.sent)
-                                                                                            : taken(result.received);
+                                                                                           : taken(result.received);
   }
   result.latency = to.latency;
   result.latency.remove(from.latency);

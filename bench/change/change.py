@@ -37,7 +37,7 @@ DATA = ROOT / "examples" / "branch-office"
 RING = 12  # log2 of its places
 WARM_UP_S = 1
 WAYS = ("none", "rules", "chain")
-UNTIL_NOW = re.compile(r"what it was until now: received (\d+)")
+UNTIL_NOW = re.compile(r"totals before the replacement: received (\d+)")
 SENDER = """apiVersion: catena/v1
 kind: Chain
 metadata: {{name: sender}}
@@ -130,7 +130,7 @@ class Bench:
                     else:
                         self.write_chain(on, number % 2 == 0)
                     changed.process.send_signal(signal.SIGHUP)
-                    changed.wait_for(": changed: " if way == "rules" else "another chain goes on", number + 1)
+                    changed.wait_for(": changed: " if way == "rules" else "chain replaced without packet loss", number + 1)
                 time.sleep(1)
             sent = sender.end()
             sender = None

@@ -17,18 +17,17 @@ namespace {
 
 enum Reason : std::uint32_t { kDenied = 0, kFragment = 1, kMalformed = 2 };
 constexpr std::array<nf::DropReason, 3> kDropReasons{{
-    {"denied", "the first rule that matches, or the default, says deny"},
-    {"fragment",
-     "a first fragment without its whole TCP, UDP or ICMP header, or a TCP fragment that begins inside of one"},
-    {"malformed", "TCP or UDP whose header is not whole or lies about its length, so that its ports cannot be told"},
+    {"denied", "the first matching rule, or the default, denies the packet"},
+    {"fragment", "a first fragment without its whole TCP, UDP or ICMP header, or a TCP fragment starting inside one"},
+    {"malformed", "TCP or UDP with a truncated header or a wrong length, so the ports are unknown"},
 }};
 
 constexpr std::array<nf::ConfigKey, 3> kConfig{{
     {"rules", "file", "",
-     "up to 10,000 rules, one a line: `action protocol source destination source-port destination-port`, or "
+     "up to 10,000 rules, one per line: `action protocol source destination source-port destination-port`, or "
      "ClassBench"},
-    {"default", "allow | deny", "", "what becomes of a packet that no rule matches"},
-    {"classbench_action", "allow | deny", "deny", "what ClassBench lines do, which name no action"},
+    {"default", "allow | deny", "", "action for packets without a matching rule"},
+    {"classbench_action", "allow | deny", "deny", "action of ClassBench lines, which name no action"},
 }};
 
 Result<classify::Action> read_action(nf::Config& config, std::string_view key, std::string_view fallback) {
@@ -173,7 +172,7 @@ std::vector<std::string> Firewall::start_report() const {
                                         file.rules.size() - static_cast<std::size_t>(allowing), " deny; default ",
                                         allows_others ? "allow" : "deny")};
   if (file.flagged_lines > 0) {
-    lines.push_back(concat("the TCP flags of ", file.flagged_lines, " ClassBench rules are not looked at"));
+    lines.push_back(concat("the TCP flags of ", file.flagged_lines, " ClassBench rules are ignored"));
   }
   return lines;
 }

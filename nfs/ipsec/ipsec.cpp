@@ -18,7 +18,7 @@ namespace catena::ipsec {
 namespace {
 
 constexpr std::array<nf::PacketOutput, 1> kPacketOutputs{
-    {{"protected", "packets that went through a tunnel; others pass (RFC 4301: PROTECT, BYPASS)"}}};
+    {{"protected", "packets carried by a tunnel; others pass (RFC 4301: PROTECT, BYPASS)"}}};
 
 constexpr std::array<nf::DropReason, 13> kDropReasons{{
     {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
@@ -27,21 +27,22 @@ constexpr std::array<nf::DropReason, 13> kDropReasons{{
     {"malformed", "not decodable ESP: a fragment, a wrong size, or not an IPv4 datagram inside"},
     {"too_long", "the encapsulated packet would exceed its slot, or the mtu where it may not be cut"},
     {"sequence_exhausted", "the association has used its last sequence number and needs new keys"},
-    {"selector_mismatch", "decrypted, but not traffic that its association may carry"},
+    {"selector_mismatch", "decrypted, but outside the selector of its association"},
     {"dummy", "a dummy packet of traffic flow confidentiality"},
     {"crypto_failed", "neither library nor kernel finished the packet"},
-    {"cleartext", "arrived in the clear, but is traffic that an association protects"},
+    {"cleartext", "arrived in the clear, but matches the selector of an association"},
     {"state_failed", "no sequence number could be reserved in the state folder"},
-    {"fragment", "a part without ports, and only selectors with ports may match it"},
+    {"fragment", "a fragment without ports, and only selectors with ports may match it"},
     {"congestion", "congestion was met in the tunnel, and the packet inside cannot be marked"},
 }};
 
 constexpr std::array<nf::ConfigKey, 5> kConfigKeys{{
-    {"direction", "encrypt | decrypt", "", "which way packets go through the tunnels"},
+    {"direction", "encrypt | decrypt", "", "direction of packets through the tunnels"},
     {"sa", "file", "", "YAML file with the security associations"},
     {"mtu", "integer 68..2034", "1500", "encrypt only: longest outer IPv4 datagram, bytes"},
-    {"state", "folder", "the SA file's name and .state", "where numbers are kept between runs with a live tx"},
-    {"cleartext", "drop | pass", "drop", "decrypt only: packets in the clear that an association's selector matches"},
+    {"state", "folder", "the SA file's name and .state",
+     "folder of the sequence numbers kept between runs with a live tx"},
+    {"cleartext", "drop | pass", "drop", "decrypt only: packets in the clear matching an association's selector"},
 }};
 
 constexpr std::int64_t kMinMtu = 68;  // RFC 791
@@ -253,14 +254,14 @@ void IpsecNf::drop_coming() {
 Status IpsecNf::prepare_to_adopt(nf::Nf const& before) {
   auto const& old = static_cast<IpsecNf const&>(before);
   if (old.tunnels_->direction != tunnels_->direction) {
-    return absl::FailedPreconditionError("its direction is another one");
+    return absl::FailedPreconditionError("its direction has changed");
   }
   const bool is_kept_between_runs = old.context_ && old.context_->live_tx;
   if (is_kept_between_runs && !context_) {
     context_ = nf::RunContext{.live_tx = true, .new_keys = false};
   }
   if (is_kept_between_runs && old.tunnels_->state_folder != tunnels_->state_folder) {
-    return absl::FailedPreconditionError("its states are in another folder");
+    return absl::FailedPreconditionError("its state folder has changed");
   }
   std::unordered_map<std::string, std::uint32_t> before_by_name;
   for (std::uint32_t i = 0; i < old.sessions_.size(); ++i) {
@@ -352,7 +353,7 @@ Status IpsecNf::load(nf::StateReader& state) {
     const auto next = state.get<std::uint64_t>();
     const auto seen = state.get<std::uint64_t>();
     if (next == 0) {
-      return absl::DataLossError("no state of associations: there is no sequence number 0");
+      return absl::DataLossError("no state of associations: 0 is not a sequence number");
     }
     by_name.emplace(std::move(name), SavedState{.next = next, .seen = seen});
   }
@@ -360,7 +361,7 @@ Status IpsecNf::load(nf::StateReader& state) {
     return absl::DataLossError("no state of associations");
   }
   if (is_of_encryption != (tunnels_->direction == Direction::kEncrypt)) {
-    return absl::FailedPreconditionError("its direction is another one");
+    return absl::FailedPreconditionError("its direction has changed");
   }
   CATENA_ASSIGN_OR_RETURN(std::optional<Store> awaited, open(awaited_));
   std::unordered_set<std::string> of_the_other;
@@ -429,7 +430,7 @@ std::vector<std::string> IpsecNf::start_report() const {
   }
   if (states_->kept > 0) {
     lines.push_back(concat("sequence numbers kept in ", tunnels_->state_folder, ": ", states_->fresh.load(), " new, ",
-                           states_->kept - states_->fresh, " go on where they ended"));
+                           states_->kept - states_->fresh, " continued"));
   }
   return lines;
 }

@@ -375,7 +375,7 @@ TEST(Configuration, errors_of_the_sa_file_name_that_file) {
 TEST(Configuration, missing_sa_file_is_an_error_at_its_key) {
   const auto nf = nf::testing::make_nf(catena_nf_ipsec(), "{direction: encrypt, sa: nowhere.yaml}");
   ASSERT_FALSE(nf.ok());
-  EXPECT_THAT(std::string(nf.status().message()), HasSubstr("'sa': there is no file"));
+  EXPECT_THAT(std::string(nf.status().message()), HasSubstr("'sa': no such file: "));
 }
 
 TEST(Configuration, start_report_names_direction_and_associations) {

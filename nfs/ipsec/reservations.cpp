@@ -22,11 +22,10 @@ constexpr std::chrono::seconds kAfterFailure{1};
 
 Status no_state(std::string const& path, std::uint32_t spi) {
   return absl::InvalidArgumentError(concat(
-      path, ": there is no state of the association with SPI ", spi,
-      ", and its keys are refused: whether they were used before is not known, and the same sequence numbers would be "
-      "used again. Bring back the folder that the last run wrote, or give it new keys and say --new-keys to `catena "
-      "run` "
-      "or `catena apply`, which counts once, and never at SIGHUP"));
+      path, ": no state of the association with SPI ", spi,
+      ", and its keys are refused: if they were used before, the same sequence numbers would be used again. Restore "
+      "the folder written by the last run, or give the association new keys and pass --new-keys to `catena run` or "
+      "`catena apply`; --new-keys counts once, and never at SIGHUP"));
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST(Restart, new_keys_that_are_not_new_go_on_where_they_were) {
   }
   Life life(folder, "encrypt", kRestartNewKeys);
   EXPECT_THAT(ivs_of(life.run(plain_frame(1))), ::testing::ElementsAre(6));
-  EXPECT_THAT(life.nf().start_report(), ::testing::Contains(HasSubstr("0 new, 1 go on where they ended")));
+  EXPECT_THAT(life.nf().start_report(), ::testing::Contains(HasSubstr("0 new, 1 continued")));
 }
 
 TEST(Restart, starts_no_earlier_than_the_file_says) {

@@ -37,7 +37,7 @@ Status read_hex(nf::Config const& config, std::string_view key, std::string_view
     const auto low = hex_digit(digits[2 * i + 1]);
     if (!high || !low) {
       const std::size_t bad = high ? 2 * i + 1 : 2 * i;
-      return config.error(key, concat("'", key, "' must be hexadecimal digits; character ", bad + 1, " is none"));
+      return config.error(key, concat("'", key, "' must be hexadecimal digits; character ", bad + 1, " is not one"));
     }
     bytes[i] = static_cast<std::uint8_t>(*high << 4 | *low);
   }
@@ -146,7 +146,7 @@ Status read_sequence(nf::Config& config, Association& association) {
   if (association.extended_sequence && !association.anti_replay) {
     return config.error("anti_replay",
                         "'esn' needs the replay window, which tells the high half of a sequence number (RFC 4303 "
-                        "section 3.4.3); write 'anti_replay: true', or leave 'esn' away");
+                        "section 3.4.3); write 'anti_replay: true', or leave 'esn' out");
   }
   return absl::OkStatus();
 }

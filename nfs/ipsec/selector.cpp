@@ -36,11 +36,12 @@ Result<Prefix> read_prefix(nf::Config& config, std::string_view key) {
   nf::Ipv4Prefix prefix;
   if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.prefix(prefix); })) {
     return config.error(
-        key, concat("'", key, "' is '", text, "'; write an IPv4 prefix such as 10.0.0.0/8, an address, or any"));
+        key, concat("'", key, "' is '", text,
+                    "'; write an IPv4 prefix such as 10.0.0.0/8, an address, or any; IPv6 is not supported"));
   }
   const std::uint32_t mask = prefix.mask();
   if ((prefix.address & ~mask) != 0) {
-    return config.error(key, concat("'", key, "' is '", text, "', which has bits set behind the prefix; write ",
+    return config.error(key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ",
                                     nf::to_string({prefix.address & mask, prefix.length})));
   }
   return Prefix{prefix.address, mask};
@@ -99,7 +100,7 @@ Result<Selector> read_selector(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(selector.destination_port, read_ports(config, "destination_port", selector));
   if (selector.needs_ports && selector.opaque_ports) {
     return config.error("destination_port",
-                        "one port is opaque and the other a range; who hides one hides both: write opaque or any for "
+                        "one port is opaque and the other a range; an opaque port hides both: write opaque or any for "
                         "both, and the range in an association of its own");
   }
   const bool portless =

@@ -496,7 +496,7 @@ TEST(ShardStates, are_each_of_one_shard) {
     before = after;
   }
   EXPECT_THAT(opened, ::testing::ElementsAre(2, 2, 1));
-  EXPECT_THAT(shards.nf(0).start_report(), Contains(HasSubstr("5 new, 0 go on where they ended")));
+  EXPECT_THAT(shards.nf(0).start_report(), Contains(HasSubstr("5 new, 0 continued")));
 }
 
 TEST(ShardStates, of_more_shards_than_associations_leave_some_without) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kHeader =
     "# Sequence numbers of an IPsec association. Do not edit it, copy it, or bring an older one back: packets would "
     "be\n"
-    "# encrypted with a key stream that others were encrypted with before.\n";
+    "# encrypted with a key stream used before.\n";
 std::string_view name_of(Direction direction) { return direction == Direction::kEncrypt ? "encrypt" : "decrypt"; }
 
 Result<std::uint64_t> read_number(nf::Config& config, std::string_view key, bool hexadecimal) {

@@ -21,7 +21,7 @@ CATENA_NF_CONFORMANCE(lb, catena_nf_lb(), [] {
                  make_frame(6, kBackend, kClient, 8080, 1111, "answer"),
                  make_frame(17, kClient, kService, 1111, 53, "query"),
                  make_frame(17, kClient, kService, 1112, 53, "not tracked"),
-                 make_frame(17, kBackend, kClient, 53, 1112, "an answer to nobody"),
+                 make_frame(17, kBackend, kClient, 53, 1112, "an untracked answer"),
                  make_frame(6, kClient, kService, 1111, 81, "no backend"),
                  with_fragment(make_frame(17, kClient, kService, 1111, 53, "12345678"), 0x0001),
                  make_frame(6, kClient, kBackend, 1111, 8080, "untouched"),

@@ -34,14 +34,15 @@ constexpr std::array<nf::DropReason, 2> kDropReasons{{
 constexpr std::array<nf::ConfigKey, 7> kConfig{{
     {"services", "list of {address, port, protocol, backends}", "",
      "protocol tcp or udp; backends: list of {name, address, port, weight 1..256, state up | drain | down}"},
-    {"table_size", "prime 101..1048573", "65537", "entries of each service's Maglev table, 100 a backend or more"},
+    {"table_size", "prime 101..1048573", "65537", "entries of each service's Maglev table, at least 100 per backend"},
     {"max_flows", "integer 1..16777216", "1000000", "flows remembered at a time; 64 bytes each"},
     {"max_half_open", "integer 1..max_flows", "half of max_flows",
      "TCP flows whose handshake is not complete; one more evicts the oldest"},
     {"timeouts", "{tcp_opening, tcp_established, tcp_closing, udp}", "30, 7440, 60, 300",
-     "a flow without packets for so many seconds is forgotten"},
-    {"answers_without_flow", "translate | pass", "translate", "what a backend of one service sends to unknown clients"},
-    {"icmp_errors", "translate | pass", "translate", "ICMP errors about what was translated"},
+     "seconds without packets after which a flow is forgotten"},
+    {"answers_without_flow", "translate | pass", "translate",
+     "packets from a backend of one service to unknown clients"},
+    {"icmp_errors", "translate | pass", "translate", "ICMP errors about translated packets"},
 }};
 
 /// Expired flows that a tick removes at most; packets wait for it.
@@ -167,7 +168,7 @@ Status Lb::update(std::span<const Service> services) {
 Status Lb::prepare_to_adopt(nf::Nf const& before) {
   auto const& old = static_cast<Lb const&>(before);
   if (fixed_settings(old.settings_) != fixed_settings(settings_)) {
-    return absl::FailedPreconditionError("its tables, limits or time-outs are others");
+    return absl::FailedPreconditionError("its tables, limits or time-outs have changed");
   }
   // numbers have to be the same, for flows have them; any may have flows, which other threads count
   ServiceTable next = old.services_.without_counts();
@@ -265,7 +266,7 @@ Status Lb::load(nf::StateReader& state) {
     is_alike = state.get<std::uint32_t>() == number && is_alike;
   }
   if (state.is_sound() && !is_alike) {
-    return absl::FailedPreconditionError("its tables, limits or time-outs are others, or it has several shards");
+    return absl::FailedPreconditionError("its tables, limits or time-outs have changed, or it has several shards");
   }
   const Numbers numbers = load_services(state);
   const auto here = [](std::vector<std::uint16_t> const& of, std::uint16_t number) {

@@ -60,7 +60,7 @@ class Examination {
       return mistake("address", no_host_address(service.endpoint.address));
     }
     if (!seen_services_.insert(service.endpoint.key()).second) {
-      return mistake("address", concat("service ", to_string(service.endpoint), " is there already; write it once"));
+      return mistake("address", concat("service ", to_string(service.endpoint), " is listed twice; write it once"));
     }
     if (service.backends.empty()) {
       return mistake("backends", concat("service ", to_string(service.endpoint), " has no backend; name at least one"));

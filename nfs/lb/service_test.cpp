@@ -101,7 +101,7 @@ constexpr WrongConfig kWrong[] = {
     {"the same service twice",
      "services:\n- {address: 1.2.3.4, port: 1, protocol: tcp, backends: [{name: a, address: 10.0.0.1}]}\n"
      "- {address: 1.2.3.4, port: 1, protocol: tcp, backends: [{name: b, address: 10.0.0.2}]}",
-     "lb.yaml:3:13: service 1.2.3.4:1/tcp is there already"},
+     "lb.yaml:3:13: service 1.2.3.4:1/tcp is listed twice"},
     {"backend address",
      "services:\n- {address: 1.2.3.4, port: 1, protocol: tcp, backends: [{name: a, address: 10.0.0.256}]}",
      "lb.yaml:2:76: 'address' is '10.0.0.256'; write an IPv4 address"},

@@ -26,9 +26,9 @@ constexpr std::size_t kMaxWaiting = 64;
 
 constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"max_flows", "integer 1..100000000", "1000000", "flows kept; more evict the least recently used one"},
-    {"idle_timeout_s", "integer 1..31536000", "15", "a flow without a packet for so many seconds has ended"},
+    {"idle_timeout_s", "integer 1..31536000", "15", "seconds without a packet after which a flow ends"},
     {"active_timeout_s", "integer 0..31536000", "1800",
-     "a flow that goes on is exported this often; 0: only at its end"},
+     "seconds between exports of an active flow; 0: only at its end"},
     {"top", "integer 0..1000", "10", "top talkers in the report"},
     {"export", "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh}",
      "none", "where flow records go; template_refresh: messages from one sending of the templates to the next, 20"},
@@ -114,8 +114,7 @@ Result<nf::KernelSide> Monitor::kernel_side() const {
 Status Monitor::prepare_to_adopt(nf::Nf const& before) {
   return static_cast<Monitor const&>(before).settings_.text == settings_.text
              ? absl::OkStatus()
-             : absl::FailedPreconditionError(
-                   "its configuration is another one, and what it exports goes on as it began");
+             : absl::FailedPreconditionError("its configuration has changed, and its exports keep the earlier one");
 }
 
 void Monitor::adopt(nf::Nf& before) {

@@ -110,7 +110,7 @@ TEST_P(Adopt, other_addresses_ports_and_limits_are_refused) {
     LiveNat after(other);
     const Status status = after.could_take_over(before, GetParam());
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << other;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("are others"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("have changed"));
   }
 }
 

@@ -224,7 +224,7 @@ void MappingTable::save(nf::StateWriter& state) const {
 Status MappingTable::load(nf::StateReader& state) {
   const Settings of_state = load_settings(state);
   if (state.is_sound() && of_state != settings_) {
-    return absl::FailedPreconditionError("its external addresses, ports, limits or time-outs are others");
+    return absl::FailedPreconditionError("its external addresses, ports, limits or time-outs have changed");
   }
   has_started_ = state.get<bool>();
   start_s_ = state.get<std::uint64_t>();

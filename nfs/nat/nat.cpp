@@ -25,20 +25,21 @@ constexpr std::uint32_t kPrefetchPackets = 4;
 
 constexpr std::array<nf::DropReason, 7> kDropReasons{{
     {"pool_exhausted", "no free port at the host's external address, or `max_mappings` live"},
-    {"no_mapping", "to an external endpoint that no mapping has, or an ICMP error about one"},
-    {"fragment", "a later fragment whose first one is not known"},
-    {"malformed", "TCP, UDP or ICMP header cut short, or an ICMP error that cannot be read"},
+    {"no_mapping", "to an external endpoint without a mapping, or an ICMP error about one"},
+    {"fragment", "a later fragment of a datagram whose first fragment is unknown"},
+    {"malformed", "TCP, UDP or ICMP header cut short, or an unreadable ICMP error"},
     {"unsupported_protocol", "neither TCP, UDP, ICMP echo nor ICMP error"},
     {"inbound_to_inside", "from outside to an inside address"},
-    {"spoofed_source", "an inside source address on a port that is not among `inside_ports`"},
+    {"spoofed_source", "an inside source address on a port not listed in `inside_ports`"},
 }};
 
 constexpr std::array<nf::ConfigKey, 8> kConfig{{
-    {"inside", "list of prefixes", "", "where internal hosts are"},
-    {"external", "list of addresses and ranges", "", "addresses that stand for them: 203.0.113.1-203.0.113.4"},
+    {"inside", "list of prefixes", "", "prefixes of the internal hosts"},
+    {"external", "list of addresses and ranges", "", "their external addresses: 203.0.113.1-203.0.113.4"},
     {"ports", "first-last", "1024-65535", "TCP and UDP ports of each external address"},
-    {"max_mappings", "integer 1..16000000", "1000000", "memory for so many is taken at start"},
-    {"inside_ports", "list of integers 0..63", "all", "ports of rx that are inside, in the order of its devices"},
+    {"max_mappings", "integer 1..16000000", "1000000", "mappings at a time; their memory is allocated at the start"},
+    {"inside_ports", "list of integers 0..63", "all",
+     "ports of rx on the inside, numbered in the order of its devices"},
     {"max_half_open", "integer 1..max_mappings", "half of max_mappings",
      "TCP mappings whose handshake is not complete; one more evicts the oldest"},
     {"inbound_to_inside", "drop | pass", "drop", "packets from outside to an inside address"},
@@ -148,7 +149,7 @@ Result<std::unique_ptr<nf::Nf>> Nat::replicate(std::uint32_t shard) const {
 Status Nat::prepare_to_adopt(nf::Nf const& before) {
   return static_cast<Nat const&>(before).shards_->config().mappings == shards_->config().mappings
              ? absl::OkStatus()
-             : absl::FailedPreconditionError("its external addresses, ports, limits or time-outs are others");
+             : absl::FailedPreconditionError("its external addresses, ports, limits or time-outs have changed");
 }
 
 void Nat::adopt(nf::Nf& before) {

@@ -33,7 +33,7 @@ Result<std::vector<nf::Ipv4Prefix>> read_inside(nf::Config& config) {
       return config.error(kInside, concat("'inside' has ", cursor.quoted_word(), "; write a prefix as 10.0.0.0/8"));
     }
     if ((prefix.address & ~prefix.mask()) != 0) {
-      return config.error(kInside, concat("'inside' has ", text, ", with bits set behind its length; write ",
+      return config.error(kInside, concat("'inside' has ", text, ", with bits set after its length; write ",
                                           nf::to_string({prefix.address & prefix.mask(), prefix.length})));
     }
     prefixes.push_back(prefix);

@@ -18,13 +18,14 @@ namespace catena::nids {
 namespace {
 
 constexpr std::array<nf::ConfigKey, 7> kConfig{{
-    {"rules", "file", "", "rules, one a line; either this or `strings` is required"},
-    {"strings", "file", "", "strings to look for, one a line; either this or `rules` is required"},
+    {"rules", "file", "", "rules, one per line; either this or `strings` is required"},
+    {"strings", "file", "", "strings to search for, one per line; either this or `rules` is required"},
     {"variables", "mapping", "the usual ones, HOME_NET: any", "values of $NAME in rule headers; with `rules`"},
-    {"classification", "file", "", "a classification.config: what alerts say of each classtype; with `rules`"},
-    {"on_refused", "warn | error", "warn", "what becomes of a chain with rules that are not supported; with `rules`"},
-    {"nocase", "boolean", "false", "look for the strings without regard to case; with `strings`"},
-    {"string_action", "alert | drop", "alert", "what to do with a packet that has a string; with `strings`"},
+    {"classification", "file", "",
+     "a classification.config: description and priority of each classtype for alerts; with `rules`"},
+    {"on_refused", "warn | error", "warn", "unsupported rules: warn about them, or refuse the chain; with `rules`"},
+    {"nocase", "boolean", "false", "search for the strings without regard to case; with `strings`"},
+    {"string_action", "alert | drop", "alert", "verdict for packets containing a string; with `strings`"},
 }};
 
 /// Keys that a list of strings cannot have.
@@ -75,7 +76,7 @@ std::vector<std::string> report_of(match::RuleFile const& file) {
       std::count_if(file.rules.begin(), file.rules.end(), [](match::Rule const& rule) { return rule.has_flow; });
   if (flows > 0) {
     report.push_back(
-        fmt::format("{} rules name flow, which is not evaluated: packets are looked at one by one", flows));
+        fmt::format("{} rules name flow, which is not evaluated: packets are inspected one by one", flows));
   }
   return report;
 }
@@ -85,10 +86,10 @@ Status refusal_status(match::RuleFile const& file, std::string const& path, bool
   if (file.refused.empty() || (!refuse_any && !file.rules.empty())) {
     return absl::OkStatus();
   }
-  std::string message = refuse_any ? fmt::format("{}: {} rules are refused ({}), and the chain says on_refused: error",
+  std::string message = refuse_any ? fmt::format("{}: {} rules are refused ({}), and the chain has on_refused: error",
                                                  path, file.refused.size(), nf::reasons_of(file.refused))
-                                   : fmt::format("{}: every rule is refused ({}): this NF would look for nothing", path,
-                                                 nf::reasons_of(file.refused));
+                                   : fmt::format("{}: every rule is refused ({}): this NF would search for nothing",
+                                                 path, nf::reasons_of(file.refused));
   for (std::size_t i = 0; i < std::min(file.refused.size(), match::kMaxErrors); ++i) {
     message += fmt::format("\n{}", to_text(file.refused[i]));
   }
@@ -138,7 +139,7 @@ Result<std::unique_ptr<nf::Nf>> create_nids(nf::Config& config) {
   if (rules) {
     for (std::string_view key : {"nocase", "string_action"}) {
       if (config.has(key)) {
-        return config.error(key, fmt::format("'{}' goes with 'strings'; rules say it themselves", key));
+        return config.error(key, fmt::format("'{}' goes with 'strings'; rules specify it themselves", key));
       }
     }
     CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));

@@ -21,7 +21,7 @@ constexpr std::array<nf::DropReason, 1> kDropReasons{{
 
 constexpr std::array<nf::ConfigKey, 2> kConfig{{
     {"map", "list of {from, to}", "", "DSCP values 0..63; each `from` once"},
-    {"unlisted", "keep | drop", "keep", "what becomes of packets whose DSCP is not in the map"},
+    {"unlisted", "keep | drop", "keep", "packets with a DSCP outside the map"},
 }};
 
 class Remark final : public nf::Nf {

@@ -30,7 +30,7 @@ constexpr std::array<nf::DropReason, 12> kDropReasons{{
     {"martian_destination", "to 0/8, 127/8, 169.254/16 or 240/4"},
     {"bad_checksum", "the header checksum is wrong on arrival"},
     {"other_mac", "the frame is for another station, and `frames` is own"},
-    {"arp", "ARP that is no request for an address of the router's, and `arp` is answer"},
+    {"arp", "ARP other than a request for one of the router's addresses, and `arp` is answer"},
     {"control_frame", "another control frame of a link (STP, LLDP), and `arp` is answer"},
     {"not_routable", "no IPv4 datagram, and no control frame of a link: a router does not bridge"},
 }};
@@ -38,18 +38,17 @@ static_assert(kDropReasons[kToRouter - 1].name == "to_router" && kDropReasons[kO
               kDropReasons[kNotRoutable - 1].name == "not_routable");
 
 constexpr std::array<nf::ConfigKey, 6> kConfig{{
-    {"routes", "file", "", "`prefix port` a line, port 0..65533; longest prefix wins"},
+    {"routes", "file", "", "one `prefix port` per line, port 0..65533; longest prefix wins"},
     {"ports", "list of {port, mac, next_hop_mac, address}", "none",
-     "MAC addresses of frames that leave through a port, a port without an entry leaves them unchanged; the router's "
-     "own "
-     "address there, as 10.9.0.1/24, may be left out"},
+     "MAC addresses of frames sent through a port; a port without an entry leaves them unchanged. address: the "
+     "router's own on the port, as 10.9.0.1/24, optional"},
     {"arp", "answer | pass", "answer where a port has an address",
      "answer: requests for the router's addresses are answered, and no control frame of a link is passed on"},
     {"icmp_rate", "integer 0..1000000", "1000 where a port has an address, else 0",
-     "ICMP errors a second (time exceeded, network unreachable); 0: none"},
-    {"frames", "own | any", "own where rx is live and every port that a route uses has a `mac`",
+     "ICMP errors per second (time exceeded, network unreachable); 0: off"},
+    {"frames", "own | any", "own where rx is live and every port used by a route has a `mac`",
      "own: frames for another station's MAC address are dropped"},
-    {"multicast", "drop | forward", "drop", "what becomes of packets to multicast groups that a route matches"},
+    {"multicast", "drop | forward", "drop", "packets to multicast groups matched by a route"},
 }};
 constexpr std::int64_t kDefaultIcmpRate = 1000;
 constexpr std::int64_t kMaxIcmpRate = 1'000'000;
@@ -311,7 +310,7 @@ std::vector<std::string> Router::start_report() const {
                              : "takes frames to its own MAC addresses alone",
                          answers_.options().arp ? "; answers ARP" : "; passes ARP on",
                          answers_.options().icmp_rate > 0
-                             ? concat("; sends ICMP errors, at most ", answers_.options().icmp_rate, " a second")
+                             ? concat("; sends ICMP errors, at most ", answers_.options().icmp_rate, " per second")
                              : std::string("; sends no ICMP errors")));
   return lines;
 }

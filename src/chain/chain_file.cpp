@@ -212,7 +212,7 @@ Result<Tuning> read_tuning(FileSection section) {
   if (const std::uint32_t packets = tuning.units_per_launch * tuning.unit_packets; packets > kMaxLaunchPackets) {
     return config.error("units_per_launch",
                         concat("'units_per_launch' is ", tuning.units_per_launch, ", with ", tuning.unit_packets,
-                               " packets a unit ", packets, " packets; a launch takes at most ", kMaxLaunchPackets));
+                               " packets per unit ", packets, " packets; a launch takes at most ", kMaxLaunchPackets));
   }
   return tuning;
 }
@@ -231,9 +231,10 @@ Result<std::uint32_t> read_shards(FileSection& spec, ChainConfig const& chain) {
                          " devices has one at least; write `shards: auto`, or ", chain.devices.size(), " or more"));
   }
   if (const std::size_t queues = shards * queues_of(chain); queues > memory::kMaxQueues) {
-    return spec.config().error("shards", concat("'shards' is ", shards, ", which with ", chain.nfs.size(),
-                                                " NFs may need ", queues, " queues; there are ", memory::kMaxQueues,
-                                                "; write ", memory::kMaxQueues / queues_of(chain), " or less"));
+    return spec.config().error(
+        "shards", concat("'shards' is ", shards, ", which with ", chain.nfs.size(), " NFs may need ", queues,
+                         " queues; the maximum is ", memory::kMaxQueues, "; write ",
+                         memory::kMaxQueues / queues_of(chain), " or less"));
   }
   return shards;
 }
@@ -356,7 +357,7 @@ Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::s
       return read_nf(entry, unseen);
     }
   }
-  return absl::NotFoundError(concat(file, ": there is no NF '", name, "'"));
+  return absl::NotFoundError(concat(file, ": no NF is named '", name, "'"));
 }
 
 Result<PortConfig> parse_rx_option(std::string_view text) {

@@ -139,7 +139,7 @@ TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
               HasSubstr("c.yaml:7:51: 'isolation' is none, and a plugin runs in a process of its own"));
   EXPECT_THAT(std::string(parse(", type: firewall, isolation: null").status().message()),
               HasSubstr("'isolation' is null; allowed: none, process, or a section with "));
-  EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("there is no file"));
+  EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("'plugin': no such file: "));
   EXPECT_THAT(std::string(parse("").status().message()), HasSubstr("missing key 'type'"));
 }
 
@@ -172,13 +172,13 @@ TEST(ChainFile, a_group_that_cannot_be_is_refused_and_told_what_to_write) {
     return std::string(isolated_as(values).status().message());
   };
   EXPECT_THAT(error_of({"{group: dpi}", "process", "{group: dpi}"}),
-              AllOf(HasSubstr("c.yaml:10:51: 'group' is dpi, as that of NF 'n0', and 'n1' is between them"),
+              AllOf(HasSubstr("c.yaml:10:51: 'group' is dpi, as for NF 'n0', and 'n1' is between them"),
                     HasSubstr("move this one next to 'n0', or write another name")));
-  EXPECT_THAT(error_of({"{group: dpi}", "{group: dpi, memory_mb: 100}"}),
-              AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'memory_mb' is 100"),
-                    HasSubstr("which has 6144; write `memory_mb: 6144`")));
+  EXPECT_THAT(
+      error_of({"{group: dpi}", "{group: dpi, memory_mb: 100}"}),
+      AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'memory_mb' is 100"), HasSubstr("has 6144; write `memory_mb: 6144`")));
   EXPECT_THAT(error_of({"{group: dpi, cpus: 2}", "{group: dpi}"}),
-              AllOf(HasSubstr("c.yaml:9:51: no 'cpus'"), HasSubstr("write `cpus: 2` at each of its NFs")));
+              AllOf(HasSubstr("c.yaml:9:51: no 'cpus'"), HasSubstr("write `cpus: 2` at each NF of the group")));
   const std::string folder = ::testing::TempDir();
   EXPECT_THAT(error_of({"{group: dpi}", concat("{group: dpi, container: ", folder, "}")}),
               AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'container' is")));
@@ -186,7 +186,7 @@ TEST(ChainFile, a_group_that_cannot_be_is_refused_and_told_what_to_write) {
   EXPECT_THAT(error_of({"{group: a b}"}), HasSubstr("c.yaml:8:"));
   EXPECT_TRUE(isolated_as(std::vector<std::string>(kMaxGroupNfs, "{group: dpi}")).ok());
   EXPECT_THAT(error_of(std::vector<std::string>(kMaxGroupNfs + 1, "{group: dpi}")),
-              HasSubstr("c.yaml:40:52: 'group' is dpi, as those of 32 NFs"));
+              HasSubstr("c.yaml:40:52: 'group' is dpi, as for 32 NFs"));
 }
 
 TEST(ChainFile, a_chain_is_of_a_tenant_with_its_name_unless_it_says_another) {
@@ -304,17 +304,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "c.yaml:1:13: 'apiVersion' is 'catena/v2'; allowed: catena/v1"},
         BadCase{"missing_key", "metadata: {name: office}", "metadata: {}", "c.yaml:3:11: missing key 'name'"},
         BadCase{"misspelt_required_key", "metadata: {name: office}", "metadata: {nmae: office}",
-                "c.yaml:3:12: unknown key 'nmae'; did you mean 'name'? That key is required"},
+                "c.yaml:3:12: unknown key 'nmae'; did you mean 'name'? The key is required"},
         BadCase{"several_unknown_keys", "  device: opencl", "  devise: opencl\n  tunning: {}",
                 "c.yaml:8:3: unknown key 'tunning'; did you mean 'tuning'?"},
         BadCase{"misspelt_rx_beside_tx", "  rx: {", "  rxx: {",
-                "c.yaml:5:3: unknown key 'rxx'; did you mean 'rx'? That key is required"},
+                "c.yaml:5:3: unknown key 'rxx'; did you mean 'rx'? The key is required"},
         BadCase{"number_out_of_range", "flows: 10", "flows: 0",
                 "c.yaml:5:41: 'flows' is '0'; allowed: a whole number from 1 to 1048576"},
         BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ",
                 "exactly one of pcap: FILE, dpdk: DEVICE, dev: INTERFACE, generator"},
         BadCase{"missing_capture", "generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}",
-                "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
+                "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': no such file: "},
         BadCase{"same_device_twice", "tx: {pcap: out.pcap}", "tx: {dpdk: [net_null0, net_null0]}",
                 "'dpdk' lists 'net_null0' twice"},
         BadCase{"no_device", "tx: {pcap: out.pcap}", "tx: {dpdk: []}", "'dpdk' lists 0 of them; allowed: 1 to 32"},
@@ -339,12 +339,12 @@ TEST(ChainFile, everything_that_is_wrong_is_said_at_once) {
     text.replace(text.find(right), right.size(), wrong);
   }
   EXPECT_EQ(std::string(parse_chain(text, "c.yaml").status().message()),
-            "c.yaml:3:12: unknown key 'nmae'; did you mean 'name'? That key is required\n"
+            "c.yaml:3:12: unknown key 'nmae'; did you mean 'name'? The key is required\n"
             "c.yaml:5:41: 'flows' is 'ten'; allowed: a whole number from 1 to 1048576\n"
             "c.yaml:5:58: unknown key 'sede'; did you mean 'seed'?; allowed: count, flows, packet, rate, seed\n"
             "c.yaml:7:11: 'device' is 'gpu'; allowed: auto, cuda, opencl, none\n"
             "c.yaml:10:38: 'on' is 'gup'; allowed: cpu, gpu, auto; did you mean 'gpu'?\n"
-            "c.yaml:12:7: unknown key 'tyqe'; did you mean 'type'? That key is required");
+            "c.yaml:12:7: unknown key 'tyqe'; did you mean 'type'? The key is required");
 }
 
 TEST(ChainFile, what_is_wrong_beyond_single_keys_is_said_at_once_too) {
@@ -356,7 +356,7 @@ TEST(ChainFile, what_is_wrong_beyond_single_keys_is_said_at_once_too) {
     text.replace(text.find(right), right.size(), wrong);
   }
   EXPECT_EQ(std::string(parse_chain(text, "c.yaml").status().message()),
-            "c.yaml:5:14: 'pcap': there is no file not-there.pcap\n"
+            "c.yaml:5:14: 'pcap': no such file: not-there.pcap\n"
             "c.yaml:7:24: 'pool_slots' is 5000; allowed: a power of two from 2048 to 1048576\n"
             "c.yaml:11:13: two NFs are named 'fw'; names must differ");
 }
@@ -477,7 +477,7 @@ TEST(ChainFile, what_is_wrong_with_a_shared_port_is_said_at_its_place) {
   };
   for (Wrong const& wrong : {
            Wrong{"{dev: wan, match: [{vlan: 1}]}", "null",
-                 "c.yaml:5:25: 'match' is for ports (`dev`, `dpdk`) that other chains have, too; add `shared: true`"},
+                 "c.yaml:5:25: 'match' is for ports (`dev`, `dpdk`) shared with other chains; add `shared: true`"},
            Wrong{"{generator: {}, shared: true}", "null", "c.yaml:5:31: 'shared' goes with `dev` and `dpdk` only"},
            Wrong{"{dev: wan, shared: maybe}", "null", "c.yaml:5:26: 'shared' is 'maybe'; allowed: true, false"},
            Wrong{"{dev: wan, shared: null}", "null", "c.yaml:5:26: 'shared' is null; allowed: true, false"},
@@ -493,7 +493,7 @@ TEST(ChainFile, what_is_wrong_with_a_shared_port_is_said_at_its_place) {
            Wrong{"{dev: wan, shared: true, match: [{vlan: 4095}]}", "null",
                  "'vlan' is '4095'; allowed: a whole number from 1 to 4094, or untagged"},
            Wrong{"{dev: wan, shared: true, match: [{src: 10.0.0.1/8}]}", "null",
-                 "c.yaml:5:46: 'src' is '10.0.0.1/8', which has bits behind the prefix; write 10.0.0.0/8"},
+                 "c.yaml:5:46: 'src' is '10.0.0.1/8', which has bits set after the prefix; write 10.0.0.0/8"},
            Wrong{"{dev: wan, shared: true, match: [{dst: somewhere}]}", "null",
                  "'dst' is 'somewhere'; write an IPv4 address or prefix"},
            Wrong{"{dev: wan, shared: true, match: [{dst: '10.1.0.0/16 10.2.0.0/16'}]}", "null",

@@ -94,8 +94,8 @@ Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
     }
   }
   if (next.tuning.says_pool_slots && next.tuning.pool_slots != now.tuning.pool_slots) {
-    return is_another(next.file, fmt::format("'pool_slots' is {}, and the chain that runs has {}",
-                                             next.tuning.pool_slots, now.tuning.pool_slots));
+    return is_another(next.file, fmt::format("'pool_slots' is {}, and the running chain has {}", next.tuning.pool_slots,
+                                             now.tuning.pool_slots));
   }
   return absl::OkStatus();
 }

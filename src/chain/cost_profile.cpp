@@ -245,7 +245,7 @@ Result<CostProfile> load_profile(fs::path const& file) {
 Status save_profile(CostProfile const& profile, fs::path const& file) {
   std::error_code error;
   if (const fs::file_status status = fs::status(file, error); fs::exists(status) && !fs::is_regular_file(status)) {
-    return absl::InvalidArgumentError(concat(file.string(), ": is there and not a regular file"));
+    return absl::InvalidArgumentError(concat(file.string(), ": exists and is not a regular file"));
   }
   if (file.has_parent_path()) {
     fs::create_directories(file.parent_path(), error);

@@ -129,9 +129,9 @@ std::vector<std::string> flow_warnings(ChainConfig const& chain) {
   }
   const auto warn_below = [&warnings](double qt, std::string const& position, std::string const& whose) {
     if (qt < kLeastSoundQt) {
-      warnings.push_back(fmt::format(
-          "{}: 'qt'{} is {}: with less than {} batches NFs wait for packets while those in front of them pause",
-          position, whose, qt, kLeastSoundQt));
+      warnings.push_back(
+          fmt::format("{}: 'qt'{} is {}: with less than {} batches NFs wait for packets while their upstream NFs pause",
+                      position, whose, qt, kLeastSoundQt));
     }
   };
   warn_below(chain.flow.qt, chain.flow.position, "");

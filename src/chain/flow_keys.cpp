@@ -27,8 +27,8 @@ Result<SocketAddress> read_address(FileSection& section, std::string_view key, s
   }
   if (address->is_any()) {
     return section.config().error(key, concat("'", key, "' is '", text,
-                                              "'; write one address of a host, and one port: what comes from another "
-                                              "one is not heard"));
+                                              "'; write one address of a host, and one port: datagrams from others "
+                                              "are ignored"));
   }
   return address;
 }
@@ -54,7 +54,7 @@ Result<FlowSignalsConfig> read_signals(FileSection section) {
   }
   if (!signals.listen && signals.downstream.empty()) {
     return section.config().error(
-        "", "'signals' names no chain; write `listen` for those in front, `downstream` for those behind");
+        "", "'signals' names no chain; write `listen` for upstream chains, `downstream` for downstream ones");
   }
   CATENA_ASSIGN_OR_RETURN(signals.key_file, section.config().path("key"));
   CATENA_RETURN_IF_ERROR(read_signal_key(signals).status());
@@ -91,7 +91,8 @@ Result<FlowConfig> read_flow(FileSection& spec) {
   flow.period_us = static_cast<std::uint32_t>(period_us);
   for (const std::string_view key : {"signals", "hook"}) {
     if (flow.mode == FlowMode::kVanilla && section.has(key)) {
-      return section.config().error(key, concat("'", key, "' goes with `mode: backpressure`: else nobody waits"));
+      return section.config().error(key,
+                                    concat("'", key, "' goes with `mode: backpressure`: with vanilla no chain waits"));
     }
   }
   if (section.has("signals")) {

@@ -174,7 +174,7 @@ Result<std::vector<std::size_t>> order_of(Graph const& graph, std::span<const st
         way += concat(" -> ", names[row->to]);
       }
       return absl::InvalidArgumentError(concat(round.back()->position, ": packets would go round: ", way,
-                                               "; no NF may get packets back that it sent on"));
+                                               "; an NF may not receive its own packets again"));
     }
     is_left[next] = false;
     order.push_back(next);

@@ -106,7 +106,7 @@ Result<std::vector<SteerRow>> read_row(FileSection row, Names const& names) {
   for (std::string const& name : from) {
     CATENA_ASSIGN_OR_RETURN(read.from, names.number(row, "from", name, kFromWords));
     if (read.from == kRx && !read.match.output.empty()) {
-      return row.config().error("output", "'output' is that of an NF, and rx is none; write `match`");
+      return row.config().error("output", "'output' is for NFs, and rx is not an NF; write `match`");
     }
     rows.push_back(read);
   }
@@ -143,16 +143,16 @@ void check_rows(Graph const& graph, bool has_unmatched, std::size_t from, std::s
     });
     if (in_front != before.end()) {
       findings.add(absl::InvalidArgumentError(
-          concat(row.position, ": no packet gets as far as this row: the one at line ", line_of((*in_front)->position),
-                 (*in_front)->is_mirror ? " copies them there already"
-                                        : " takes all that it is for; write this one in front of it")));
+          concat(row.position, ": no packet reaches this row: the row at line ", line_of((*in_front)->position),
+                 (*in_front)->is_mirror ? " copies them to the same NF or tx already"
+                                        : " takes all its packets; write this row before it")));
     }
     before.push_back(&row);
     takes_all = takes_all || (!row.is_mirror && !row.match.has_conditions());
   }
   if (!takes_all && !has_unmatched) {
     findings.add(absl::InvalidArgumentError(
-        concat(position, ": packets may leave ", name, " that no row of 'graph' is for; write `{from: ", name,
+        concat(position, ": packets may leave ", name, " without a matching row of 'graph'; write `{from: ", name,
                ", to: ...}` without `match` as its last row, or `unmatched: drop` for the chain")));
   }
 }
@@ -162,8 +162,8 @@ void check_groups(Graph const& graph, std::span<const NfConfig> nfs, Findings& f
   for (std::size_t nf = 1; nf < nfs.size(); ++nf) {
     if (!nfs[nf].group.empty() && nfs[nf].group == nfs[nf - 1].group && !is_in_a_row(graph, nf - 1, nf)) {
       findings.add(absl::InvalidArgumentError(
-          concat(nfs[nf].position, ": 'group' is ", nfs[nf].group, ", as that of NF '", nfs[nf - 1].name,
-                 "'; in a graph all packets of one go on to the other, and no others come there")));
+          concat(nfs[nf].position, ": 'group' is ", nfs[nf].group, ", as for NF '", nfs[nf - 1].name,
+                 "'; in a graph all packets of one must go to the other, which receives no others")));
     }
   }
 }

@@ -106,7 +106,7 @@ TEST(ChainGraph, says_which_way_packets_would_go_round) {
       error_of(
           "    - {from: rx, to: a}\n    - {from: a, to: b}\n    - {from: b, match: {vlan: 3}, to: c}\n"
           "    - {from: b, to: tx}\n    - {from: c, match: {vlan: 9}, to: {mirror: b}}\n    - {from: c, to: tx}\n"),
-      "c.yaml:16:7: packets would go round: b -> c -> b; no NF may get packets back that it sent on");
+      "c.yaml:16:7: packets would go round: b -> c -> b; an NF may not receive its own packets again");
   EXPECT_THAT(
       error_of("    - {from: rx, to: a}\n    - {from: a, to: a}\n    - {from: b, to: c}\n    - {from: c, to: tx}\n"),
       HasSubstr("packets would go round: a -> a;"));
@@ -116,7 +116,7 @@ TEST(ChainGraph, unmatched_is_a_way_as_others) {
   EXPECT_EQ(error_of("    - {from: rx, to: a}\n    - {from: a, match: {vlan: 3}, to: b}\n    - {from: b, to: c}\n"
                      "    - {from: c, to: tx}\n",
                      "  unmatched: a\n"),
-            "c.yaml:16:14: packets would go round: a -> a; no NF may get packets back that it sent on");
+            "c.yaml:16:14: packets would go round: a -> a; an NF may not receive its own packets again");
   EXPECT_THAT(error_of("    - {from: rx, to: a}\n    - {from: a, to: b}\n    - {from: b, match: {vlan: 3}, to: c}\n"
                        "    - {from: c, to: tx}\n",
                        "  unmatched: a\n"),
@@ -147,23 +147,23 @@ TEST(ChainGraph, is_refused_at_the_place_that_is_wrong) {
            {"    - {from: rx, to: a, match: {}}\n", "", "'match' has no condition; leave it out for all packets"},
            {"    - {from: rx, to: a, match: {dst: 10.1.2.0/16}}\n", "", "write 10.1.0.0/16"},
            {"    - {from: rx, to: a, match: {protocol: icmp, dport: 5}}\n", "", "only tcp and udp have ports"},
-           {"    - {from: rx, output: alert, to: a}\n", "", "'output' is that of an NF, and rx is none"},
+           {"    - {from: rx, output: alert, to: a}\n", "", "'output' is for NFs, and rx is not an NF"},
            {"    - {from: rx, to: a}\n    - {from: a, to: b}\n    - {from: [b, c], to: tx}\n", "",
             "c.yaml:10:23: no packet comes to NF 'c'; write a row of 'graph' with `to: c`, or leave the NF out"},
            {"    - {from: rx, to: a}\n    - {from: a, to: b}\n    - {from: b, to: c}\n    - {from: rx, to: c}\n"
             "    - {from: c, to: tx}\n",
-            "", "c.yaml:15:7: no packet gets as far as this row: the one at line 12 takes all that it is for"},
+            "", "c.yaml:15:7: no packet reaches this row: the row at line 12 takes all its packets"},
            {"    - {from: rx, match: {dst: 10.0.0.0/8}, to: a}\n    - {from: rx, match: {dst: 10.1.0.0/16}, to: b}\n"
             "    - {from: rx, to: c}\n    - {from: [a, b, c], to: tx}\n",
-            "", "c.yaml:13:7: no packet gets as far as this row: the one at line 12 takes all"},
+            "", "c.yaml:13:7: no packet reaches this row: the row at line 12 takes all"},
            {"    - {from: rx, to: {mirror: b}}\n    - {from: rx, match: {vlan: 2}, to: {mirror: b}}\n"
             "    - {from: rx, to: a}\n    - {from: a, to: c}\n    - {from: [b, c], to: tx}\n",
-            "", "c.yaml:13:7: no packet gets as far as this row: the one at line 12 copies them there already"},
+            "", "c.yaml:13:7: no packet reaches this row: the row at line 12 copies them to the same NF or tx already"},
            {"    - {from: rx, match: {vlan: 2}, to: a}\n    - {from: a, to: b}\n    - {from: b, to: c}\n"
             "    - {from: c, to: tx}\n",
-            "", "c.yaml:12:5: packets may leave rx that no row of 'graph' is for; write `{from: rx, to: ...}`"},
+            "", "c.yaml:12:5: packets may leave rx without a matching row of 'graph'; write `{from: rx, to: ...}`"},
            {"    - {from: rx, to: a}\n    - {from: a, to: b}\n    - {from: b, to: c}\n", "",
-            "c.yaml:10:23: packets may leave c that no row of 'graph' is for"},
+            "c.yaml:10:23: packets may leave c without a matching row of 'graph'"},
            {kRow, "  unmatched: nowhere\n", "'unmatched' is 'nowhere'; write the name of an NF, or tx, or drop"},
        }) {
     EXPECT_THAT(error_of(test.graph, test.more), HasSubstr(test.error)) << test.graph;
@@ -197,7 +197,7 @@ TEST(ChainGraph, nfs_of_one_process_are_in_a_row) {
         "    - {from: b, to: tx}\n",
         "    - {from: rx, to: a}\n    - {from: a, match: {vlan: 1}, to: tx}\n    - {from: a, to: b}\n"
         "    - {from: b, to: tx}\n"}) {
-    EXPECT_THAT(chain_with(rows).status().message(), HasSubstr("in a graph all packets of one go on to the other"))
+    EXPECT_THAT(chain_with(rows).status().message(), HasSubstr("in a graph all packets of one must go to the other"))
         << rows;
   }
 }

@@ -24,7 +24,7 @@ class UnknownNf final : public nf::Nf {
 
 std::unique_ptr<nf::Instance> stand_in_for_plugin(NfConfig const& config) {
   static constexpr nf::Descriptor kUnknown{
-      .type = "plugin", .help = "an NF that only its process knows", .drop_reasons = {}, .config = {}};
+      .type = "plugin", .help = "an NF known only to its process", .drop_reasons = {}, .config = {}};
   return std::make_unique<nf::Instance>(config.name, kUnknown, std::make_unique<UnknownNf>(), nf::OnUnsupported::kPass,
                                         false);
 }

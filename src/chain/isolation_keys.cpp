@@ -33,10 +33,9 @@ Status read_container(FileSection& section, NfConfig& nf) {
 Status check_agrees(FileSection& section, NfConfig const& nf, NfConfig const& first) {
   const auto differs = [&](const char* key, auto const& own, auto const& of_first, std::string const& write) {
     const std::string what = section.has(key) ? concat("'", key, "' is ", own) : concat("no '", key, "'");
-    return section.config().error(
-        section.has(key) ? key : "group",
-        concat(what, ", and the process of group '", nf.group, "' is that of NF '", first.name, "', too, which has ",
-               of_first, "; write ", write, " at each of its NFs"));
+    return section.config().error(section.has(key) ? key : "group",
+                                  concat(what, ", and NF '", first.name, "' of the same group '", nf.group, "' has ",
+                                         of_first, "; write ", write, " at each NF of the group"));
   };
   if (nf.memory_mb != first.memory_mb) {
     return differs("memory_mb", nf.memory_mb, first.memory_mb, concat("`memory_mb: ", first.memory_mb, "`"));
@@ -46,7 +45,7 @@ Status check_agrees(FileSection& section, NfConfig const& nf, NfConfig const& fi
   }
   if (nf.container != first.container) {
     return first.container.empty()
-               ? differs("container", nf.container, "none", "the same `container`, or none,")
+               ? differs("container", nf.container, "none", "the same `container`, or no `container`,")
                : differs("container", nf.container, first.container, concat("`container: ", first.container, "`"));
   }
   return absl::OkStatus();
@@ -64,14 +63,13 @@ Status read_group(FileSection& section, std::vector<NfConfig> const& before, NfC
   }
   if (before.back().group != nf.group) {
     return section.config().error(
-        "group",
-        concat("'group' is ", nf.group, ", as that of NF '", first->name, "', and '", before.back().name,
-               "' is between them; NFs of one process follow one another in the chain: move this one next to '",
-               first->name, "', or write another name"));
+        "group", concat("'group' is ", nf.group, ", as for NF '", first->name, "', and '", before.back().name,
+                        "' is between them; NFs of one process must be adjacent in the chain: move this one next to '",
+                        first->name, "', or write another name"));
   }
   if (static_cast<std::size_t>(before.end() - first) == kMaxGroupNfs) {
-    return section.config().error("group", concat("'group' is ", nf.group, ", as those of ", kMaxGroupNfs,
-                                                  " NFs before; a process has no more: write another name"));
+    return section.config().error("group", concat("'group' is ", nf.group, ", as for ", kMaxGroupNfs,
+                                                  " NFs before; a process has no room for more: write another name"));
   }
   return check_agrees(section, nf, *first);
 }
@@ -94,9 +92,9 @@ Status read_writes(FileSection& entry, NfConfig& nf) {
     return absl::OkStatus();
   }
   if (!entry.has("plugin")) {
-    return entry.config().error("writes",
-                                concat("'writes' is for a plugin, and what a ", nf.type.empty() ? "NF" : nf.type,
-                                       " writes its configuration says: leave it out"));
+    return entry.config().error(
+        "writes", concat("'writes' is for a plugin, and the outputs of a ", nf.type.empty() ? "NF" : nf.type,
+                         " come from its configuration: leave it out"));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> sections, entry.sections("writes"));
   for (FileSection& section : sections) {
@@ -126,7 +124,7 @@ Status read_isolation(FileSection& entry, std::vector<NfConfig> const& before, N
   if (is_plugin && word == "none") {
     return entry.config().error("isolation",
                                 "'isolation' is none, and a plugin runs in a process of its own: write `isolation: "
-                                "process`, or nothing; `--nf-path` is for NFs that the program itself is to load");
+                                "process`, or leave it out; `--nf-path` is for NFs loaded by the program itself");
   }
   nf.isolation = word == "process" ? Isolation::kProcess : Isolation::kNone;
   return absl::OkStatus();
@@ -145,8 +143,8 @@ Status read_plugin(FileSection& entry, NfConfig& nf) {
     CATENA_RETURN_IF_ERROR(entry.config().check_named("plugin", nf.plugin_here()));
     return std::filesystem::is_regular_file(nf.plugin_here(), error)
                ? absl::OkStatus()
-               : entry.config().error(
-                     "plugin", concat("'plugin': there is no file ", nf.plugin, " in the container ", nf.container));
+               : entry.config().error("plugin",
+                                      concat("'plugin': no file ", nf.plugin, " in the container ", nf.container));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string named, entry.config().path("plugin"));
   if (!std::filesystem::is_regular_file(named, error)) {

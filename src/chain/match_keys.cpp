@@ -35,7 +35,7 @@ Result<std::optional<nf::Ipv4Prefix>> read_prefix(FileSection& section, string_v
   if ((prefix.address & ~prefix.mask()) != 0) {
     const nf::Ipv4Prefix meant{prefix.address & prefix.mask(), prefix.length};
     return section.config().error(
-        key, concat("'", key, "' is '", text, "', which has bits behind the prefix; write ", nf::to_string(meant)));
+        key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ", nf::to_string(meant)));
   }
   return prefix;
 }

@@ -81,7 +81,7 @@ std::string why_not_written(NamedFile const& file) {
   }
   const std::string folder = folder_of(target);
   if (!fs::is_directory(folder, error)) {
-    return concat(file.path, " cannot be written: there is no folder ", folder, "; make it first");
+    return concat(file.path, " cannot be written: no such folder: ", folder, "; create it first");
   }
   const bool is_there = fs::exists(target, error);
   if (::faccessat(AT_FDCWD, is_there ? target.c_str() : folder.c_str(), is_there ? W_OK : W_OK | X_OK, AT_EACCESS) !=
@@ -158,7 +158,7 @@ Status check_written_for_process(std::span<const nf::NamedFile> of_nf) {
     if (file.is_written && fs::is_fifo(file.path, error)) {
       return absl::InvalidArgumentError(
           concat(file.position, ": '", file.key, "': ", file.path,
-                 " is a FIFO, and an NF in a process of its own writes files alone; write `isolation: none`"));
+                 " is a FIFO, and an NF in a process of its own writes regular files only; write `isolation: none`"));
     }
   }
   return absl::OkStatus();

@@ -73,10 +73,10 @@ TEST(CheckFiles, what_cannot_be_written_is_said_all_at_once) {
   const std::string error = error_of({written(folder.path("no/such/out.pcap"), "tx"),
                                       written(folder.path("")),
                                       {"'file'", "c.yaml:9:3", folder.path("file/below"), true}});
-  EXPECT_EQ(error, "tx: " + folder.path("no/such/out.pcap") + " cannot be written: there is no folder " +
-                       folder.path("no/such") + "; make it first\n--record: " + folder.path("") +
+  EXPECT_EQ(error, "tx: " + folder.path("no/such/out.pcap") + " cannot be written: no such folder: " +
+                       folder.path("no/such") + "; create it first\n--record: " + folder.path("") +
                        " is a folder; write the name of a file\nc.yaml:9:3: 'file': " + folder.path("file/below") +
-                       " cannot be written: there is no folder " + folder.path("file") + "; make it first");
+                       " cannot be written: no such folder: " + folder.path("file") + "; create it first");
 }
 
 TEST(CheckFiles, a_file_of_others_is_not_written) {

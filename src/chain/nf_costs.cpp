@@ -158,7 +158,7 @@ std::vector<Measured> list_from_json(Json const& json, std::string_view key, Pro
     Measured nf;
     read_entry(entry, path + ".", reader, nf);
     if (std::ranges::any_of(all, [&nf](Measured const& other) { return is_same(other, nf); })) {
-      reader.complain(path, "", "is about what another entry is about");
+      reader.complain(path, "", "describes the same NF as another entry");
     }
     all.push_back(std::move(nf));
   }

@@ -117,7 +117,7 @@ Status Placing::add(NfConfig const& entry) {
   const nf::NamedFiles files;
   if (!entry.plugin.empty()) {
     instances_.back() = stand_in_for_plugin(entry);
-    note = "a plugin, whose costs nobody measures";
+    note = "a plugin, whose costs are not measured";
   } else {
     CATENA_ASSIGN_OR_RETURN(instances_.back(), make_instance(entry, *registry_, false,
                                                              ends_of(config_->rx, config_->tx), {0, config_->shards}));
@@ -231,8 +231,8 @@ std::string Placing::note_of(std::size_t nf, share::Reason reason) const {
   }
   const bool is_cpu_known = options_[nf].cpu_ns.has_value();
   const char* const where = is_cpu_known ? "the gpu" : options_[nf].gpu ? "the CPU" : "either";
-  return concat("what it takes on ", where, " for packets of ", packet_bytes_,
-                " bytes is not known; `catena profile --nf ", config_->file, "` measures it");
+  return concat("its time on ", where, " for packets of ", packet_bytes_, " bytes is unknown; `catena profile --nf ",
+                config_->file, "` measures it");
 }
 
 Placement Placing::result(share::Placement const& placed) const {

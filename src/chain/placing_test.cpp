@@ -167,11 +167,11 @@ TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
   for (NfConfig const& entry : config.nfs) {
     EXPECT_EQ(entry.on, Processor::kCpu) << entry.name;
   }
-  EXPECT_THAT(describe(placed->nfs[0]), HasSubstr("a  auto -> cpu: 500.0 ns a packet; type 'cpuonly' has no kernel"));
+  EXPECT_THAT(describe(placed->nfs[0]), HasSubstr("a  auto -> cpu: 500.0 ns per packet; type 'cpuonly' has no kernel"));
   EXPECT_THAT(describe(placed->nfs[1]), HasSubstr("too many rules"));
   EXPECT_EQ(placed->nfs[2].reason, Reason::kNotKnown);
   EXPECT_THAT(describe(placed->nfs[2]),
-              HasSubstr("on the CPU for packets of 100 bytes is not known; `catena profile --nf"));
+              HasSubstr("on the CPU for packets of 100 bytes is unknown; `catena profile --nf"));
   EXPECT_TRUE(placed->is_partial);
 }
 
@@ -194,7 +194,7 @@ TEST(Placing, without_a_device_all_is_on_the_cpu) {
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
   EXPECT_THAT(describe(*placed),
-              ElementsAre(HasSubstr("there is no device"), HasSubstr("there is no device"),
+              ElementsAre(HasSubstr("no device is available"), HasSubstr("no device is available"),
                           HasSubstr("as placed: 1.000 Mpps"), HasSubstr("1.000 Mpps"), HasSubstr("1.000 Mpps")));
 }
 

@@ -70,8 +70,8 @@ std::string achieves(Estimate const& estimate, std::vector<PlacedEntry> const& n
 }
 
 std::string figures(PlacedEntry const& entry) {
-  const std::string gpu = entry.gpu_ns > 0 ? fmt::format("{:.1f} ns a packet", entry.gpu_ns) : "";
-  const std::string cpu = entry.cpu_ns ? fmt::format("{:.1f} ns a packet", *entry.cpu_ns) : "";
+  const std::string gpu = entry.gpu_ns > 0 ? fmt::format("{:.1f} ns per packet", entry.gpu_ns) : "";
+  const std::string cpu = entry.cpu_ns ? fmt::format("{:.1f} ns per packet", *entry.cpu_ns) : "";
   if (entry.on == plan::Processor::kGpu) {
     return concat(gpu, cpu.empty() ? "" : concat(", cpu ", cpu));
   }
@@ -89,7 +89,7 @@ std::string why(PlacedEntry const& entry) {
     case Reason::kNotFaster:
       return concat("with it on the gpu the chain would achieve ", other);
     case Reason::kNoGpu:
-      return "there is no device";
+      return "no device is available";
     case Reason::kLatency:
       return "no launch of it on the gpu ends within its latency_limit_us";
     case Reason::kFull:
@@ -126,9 +126,9 @@ std::vector<std::string> describe(Placement const& placement) {
   }
   const bool is_less = placement.is_partial && placement.chosen.limit != Estimate::Limit::kUnknown;
   lines.push_back(concat("as placed: ", achieves(placement.chosen, placement.nfs),
-                         is_less ? ", and less by what is not known" : ""));
+                         is_less ? ", and less by the unknown costs" : ""));
   lines.push_back(concat("with all of these on the cpu: ", achieves(placement.all_cpu, placement.nfs)));
-  lines.push_back(concat("with all that can be there on the gpu: ", achieves(placement.all_gpu, placement.nfs)));
+  lines.push_back(concat("with all possible NFs on the gpu: ", achieves(placement.all_gpu, placement.nfs)));
   return lines;
 }
 

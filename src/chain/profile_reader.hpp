@@ -15,7 +15,7 @@ namespace catena::chain {
 using Json = nlohmann::ordered_json;
 
 /// Ends messages about an unusable profile.
-inline constexpr std::string_view kMeasureAgain = "; `catena profile` measures anew";
+inline constexpr std::string_view kMeasureAgain = "; `catena profile` measures again";
 
 constexpr bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 /// "2026-11-21T18:30:10Z", with digits in the right places.

@@ -25,7 +25,7 @@ std::uint32_t cores_for(RunOptions const& options) {
 template <typename Opened>
 Result<Opened> unless_in_quarantine(Result<Opened> opened, std::string_view client, std::string* why) {
   if (absl::IsFailedPrecondition(opened.status())) {
-    *why = concat(std::string(opened.status().message()), "; `catena nf reset ", client, "` lifts that");
+    *why = concat(std::string(opened.status().message()), "; `catena nf reset ", client, "` lifts it");
     return Opened();
   }
   return opened;
@@ -58,7 +58,7 @@ Status check_servers(ServersFor servers, std::optional<SharingOptions> const& sh
   }
   return absl::InvalidArgumentError(
       concat("--share ", share::to_string(sharing->mode),
-             " divides what one device server has; it takes `--device-servers device`, or leave --share out"));
+             " divides the device of one device server; it needs `--device-servers device`, or leave --share out"));
 }
 
 void use_servers(device::remote::ServerPool& servers, ServerClient const& client, RunOptions& options) {

@@ -28,18 +28,20 @@ Status read_matches(FileSection& section, PortConfig& port) {
     return absl::OkStatus();
   }
   if (!port.is_shared) {
-    return section.config().error(
-        "match", "'match' is for ports (`dev`, `dpdk`) that other chains have, too; add `shared: true`");
+    return section.config().error("match",
+                                  "'match' is for ports (`dev`, `dpdk`) shared with other chains; add `shared: true`");
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, section.sections("match"));
   if (entries.empty()) {
-    return section.config().error("match", "'match' is empty; for all that no other chain wants leave it out");
+    return section.config().error("match",
+                                  "'match' is empty; leave it out for all frames not matched by another chain");
   }
   for (FileSection& entry : entries) {
     CATENA_ASSIGN_OR_RETURN(const io::TrafficMatch match, read_match(entry));
     if (match == io::TrafficMatch()) {
       return entry.config().error(
-          "vlan", "an entry of 'match' needs a condition; for all that no other chain wants leave out `match`");
+          "vlan",
+          "an entry of 'match' needs a condition; leave out `match` for all frames not matched by another chain");
     }
     port.matches.push_back(match);
   }

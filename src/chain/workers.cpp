@@ -67,7 +67,7 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
       list += concat(list.empty() ? "" : ",", core);
     }
     return absl::InvalidArgumentError(
-        concat("--cores '", text, "': ", what, "; write cores as 0,2-5, of those that this process may use: ", list));
+        concat("--cores '", text, "': ", what, "; write cores as 0,2-5; this process may use: ", list));
   };
   std::vector<std::uint32_t> cores;
   for (std::string_view rest = text;;) {
@@ -79,7 +79,7 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
     }
     for (std::uint32_t core = first; core <= last; ++core) {
       if (std::find(cores.begin(), cores.end(), core) != cores.end()) {
-        return wrong(concat("core ", core, " stands there twice"));
+        return wrong(concat("core ", core, " is listed twice"));
       }
       if (!std::binary_search(usable.begin(), usable.end(), core)) {
         return wrong(concat("core ", core, " is not one of them"));

@@ -35,7 +35,7 @@ TEST(Cores, other_texts_are_errors_that_say_what_to_write) {
     EXPECT_TRUE(absl::IsInvalidArgument(cores.status())) << text;
     EXPECT_THAT(std::string(cores.status().message()), HasSubstr("write cores as 0,2-5")) << text;
   }
-  EXPECT_THAT(std::string(parse_cores(core + "," + core).status().message()), HasSubstr("stands there twice"));
+  EXPECT_THAT(std::string(parse_cores(core + "," + core).status().message()), HasSubstr("is listed twice"));
   EXPECT_THAT(std::string(parse_cores("1023").status().message()), HasSubstr("core 1023 is not one of them"));
 }
 

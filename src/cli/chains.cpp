@@ -116,14 +116,16 @@ std::string applied_text(Json const& chain) {
       return chain.contains(key) && chain[key].is_string() ? chain[key].get<std::string>() : std::string();
     };
     const std::string lost = why("why_packets_are_lost");
-    text += concat(is_dry_run ? "would be made anew" : chain.value("state", "") + ", made anew",
+    text += concat(is_dry_run ? "would be replaced" : chain.value("state", "") + ", replaced",
                    lost.empty() ? ", without loss: " : ", with loss: ", why("why_replaced"));
-    text += lost.empty() || lost == why("why_replaced") ? "" : concat("\n  what arrives meanwhile is lost: ", lost);
+    text += lost.empty() || lost == why("why_replaced")
+                ? ""
+                : concat("\n  packets that arrive during the replacement are lost: ", lost);
   } else if (changes.empty()) {
     text += is_dry_run ? "nothing would change" : chain.value("state", "") + ", nothing has changed";
   } else {
-    text += is_dry_run ? "would go on, with these NFs changed"
-                       : chain.value("state", "") + ", and goes on with these NFs changed";
+    text += is_dry_run ? "would keep running, with these NFs changed"
+                       : chain.value("state", "") + ", with these NFs changed";
   }
   text += "\n";
   for (std::string const& change : changes) {

@@ -105,7 +105,7 @@ void look_at_network(std::vector<Finding>& findings) {
   if (const Status status = io::may_open_interfaces(); !status.ok()) {
     const std::string text(status.message());
     const std::size_t fix = text.find("sudo setcap");
-    findings.push_back({Level::kNote, "interfaces", text.substr(0, text.find(':')) + "; pcap files need none",
+    findings.push_back({Level::kNote, "interfaces", text.substr(0, text.find(':')) + "; pcap files do not",
                         fix == std::string::npos ? "run it as root" : text.substr(fix)});
   } else {
     findings.push_back({Level::kOk, "interfaces", "may be opened (dev:, dpdk:)", ""});
@@ -136,7 +136,7 @@ Finding look_at_groups() {
 Finding look_at_cache() {
   const std::filesystem::path folder = program::ProgramCache::from_environment().folder();
   if (folder.empty()) {
-    return {Level::kNote, "kernel cache", "there is none without HOME: kernels are compiled at each start",
+    return {Level::kNote, "kernel cache", "not available without HOME: kernels are compiled at each start",
             "export CATENA_CACHE_DIR=FOLDER_YOU_CAN_WRITE"};
   }
   std::error_code error;

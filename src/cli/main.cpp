@@ -29,7 +29,7 @@ CLI::Validator folders() {
         for (std::string const& folder : catena::nf::split_search_path(value)) {
           std::error_code error;
           if (!std::filesystem::is_directory(folder, error)) {
-            return "there is no folder " + folder;
+            return "no such folder: " + folder;
           }
         }
         return std::string();
@@ -65,12 +65,12 @@ int main(int argc, char** argv) {
   cli::add_run_options(*run, arguments);
   run->add_flag(
       "--device-server", arguments.device_server,
-      "Keep the device in a process of its own, which a kernel that traps or never ends takes down alone: the "
-      "chain goes on without it and returns once it is back");
+      "Keep the device in a process of its own: a kernel that traps or never ends takes down only this process, and "
+      "the chain continues without the device until it is back");
   cli::add_device_servers(*run, arguments.device_servers);
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->add_flag("-q,--quiet", arguments.quiet, "Only warnings, errors and the report");
-  run->add_flag("-v,--verbose", arguments.verbose, "Also what each stage of the data path did, rx and tx among them")
+  run->add_flag("-v,--verbose", arguments.verbose, "Also report each stage of the data path, rx and tx included")
       ->excludes("--quiet");
   run->callback([&] {
     arguments.nf_path = nf_path;
@@ -79,11 +79,11 @@ int main(int argc, char** argv) {
 
   std::string chain_file;
   bool json = false;
-  CLI::App* check = app.add_subcommand("check", "Say what is wrong with a chain file and all it names, or with a run");
+  CLI::App* check = app.add_subcommand("check", "Find errors in a chain file and the files it names, or in a run");
   cli::add_run_options(*check, arguments);
   check->add_flag("--json", arguments.json, "Result as one JSON object");
   check->add_flag("--kernels", arguments.kernels,
-                  "Also say where the kernels of the chain could reach memory other than through IsoPtr");
+                  "Also report where the kernels of the chain could reach memory other than through IsoPtr");
   check->add_flag("-v,--verbose", arguments.verbose,
                   "List every rule that an NF does not apply, with file, line and reason");
   check->callback([&] {
@@ -92,20 +92,21 @@ int main(int argc, char** argv) {
   });
 
   CLI::App* check_kernel = app.add_subcommand(
-      "check-kernel", "Say where the source of a kernel could reach memory other than through IsoPtr");
+      "check-kernel", "Report where the source of a kernel could reach memory other than through IsoPtr");
   cli::KernelArguments kernel;
-  check_kernel->add_option("files", kernel.files, "The kernel, then the files that it includes")->required();
+  check_kernel->add_option("files", kernel.files, "The kernel, then its included files")->required();
   check_kernel->add_option(
       "--define", kernel.defines,
       "Macros of the plan to check it for, without CATENA_: LANES=8, AUX_BYTES=16; may be repeated");
   check_kernel->add_flag("--json", kernel.json, "Result as one JSON object");
   check_kernel->callback([&] { status = cli::check_kernel(kernel); });
 
-  CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
+  CLI::App* plan =
+      app.add_subcommand("plan", "Show the transfers of a chain between host and device, with methods and reasons");
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
   plan->add_option(
           "--device", arguments.device,
-          "Whose costs, instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; none is opened")
+          "Device of the costs, instead of the file's: auto, cuda, opencl (or cuda:1 ...) or none; it is not opened")
       ->check(cli::device_names());
   plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
@@ -122,8 +123,7 @@ int main(int argc, char** argv) {
   profile->callback(
       [&] { status = profiled.chain_file.empty() ? cli::profile(profiled) : cli::profile_nfs(profiled, nf_path); });
 
-  CLI::App* doctor =
-      app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");
+  CLI::App* doctor = app.add_subcommand("doctor", "Show what this machine can do, and a command to fix each problem");
   doctor->add_flag("--json", json, "Result as one JSON object");
   doctor->callback([&] { status = cli::doctor(json); });
 
@@ -147,9 +147,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   graph->callback([&] { status = cli::show_graph(chain_file, format); });
   std::string nf;
-  CLI::App* program = show->add_subcommand("program", "The kernels that a chain compiles for an NF, with their macros");
+  CLI::App* program = show->add_subcommand("program", "The kernels compiled for an NF of a chain, with their macros");
   program->add_option("chain", chain_file, "Chain file (YAML)")->required();
-  program->add_option("nf", nf, "Name of an NF of the chain that is placed on the gpu")->required();
+  program->add_option("nf", nf, "Name of an NF of the chain that is on the gpu")->required();
   program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
   cli::add_methods_option(*program, arguments);
@@ -165,11 +165,11 @@ int main(int argc, char** argv) {
   cli::add_service_commands(app, arguments, of_service, nf_path, status);
 
   std::vector<std::string> asked;
-  CLI::App* help = app.add_subcommand("help", "Say what a command does and what it takes");
+  CLI::App* help = app.add_subcommand("help", "Describe a command and its options");
   help->add_option("command", asked, "As it would be typed: run, or show program");
   help->callback([&] { status = cli::print_help(app, asked) ? cli::kExitOk : cli::kExitUsage; });
   std::string shell;
-  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and options");
+  CLI::App* completion = app.add_subcommand("completion", "Print a completion script for commands and options");
   completion->add_option("shell", shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));

@@ -91,11 +91,11 @@ void print(chain::CostProfile const& profile) {
     }
   }
   std::cout << fmt::format(
-      "\none core, for `staged`: batches {:.2f} GB/s of frames, {:.1f} ns to reach a packet's headers and {:.2f} ns a "
-      "field;\nwithin the device: {:.2f} GB/s\n",
+      "\non one core, for `staged`: batches {:.2f} GB/s of frames, {:.1f} ns to reach a packet's headers and {:.2f} ns "
+      "per field;\nwithin the device: {:.2f} GB/s\n",
       per_second(1, costs.host_copy_ns_per_byte), costs.host_touch_ns, costs.host_column_ns,
       per_second(1, costs.device_copy_ns_per_byte));
-  std::cout << fmt::format("\nthe planner takes, with {} packets a transfer\n", costs.packets_per_transfer);
+  std::cout << fmt::format("\nthe planner takes, with {} packets per transfer\n", costs.packets_per_transfer);
   for (Question const& question : questions()) {
     std::cout << fmt::format("  {:<21}", question.what);
     for (const Direction direction : kDirections) {
@@ -139,7 +139,7 @@ int profile(ProfileArguments const& arguments) {
     return fail(opened.status(), json);
   }
   if (!*opened) {
-    return fail(absl::UnavailableError(concat("there is no device to measure:\n", why)), json);
+    return fail(absl::UnavailableError(concat("no device to measure:\n", why)), json);
   }
   device::DeviceInfo const& info = (*opened)->info();
   std::cerr << concat("measuring ", info.name, " (", info.backend,
@@ -160,9 +160,9 @@ int profile(ProfileArguments const& arguments) {
     measured.nfs_on_cpu = std::move(before->nfs_on_cpu);
     measured.ends = std::move(before->ends);
   }
-  const Status saved =
-      file.empty() ? absl::UnavailableError("there is no folder to keep the profile in: set HOME, or use --output FILE")
-                   : chain::save_profile(measured, file);
+  const Status saved = file.empty()
+                           ? absl::UnavailableError("no folder for the profile: set HOME, or use --output FILE")
+                           : chain::save_profile(measured, file);
   if (json) {
     std::cout << as_json(measured, saved.ok() ? file : "").dump(2) << '\n';
   } else {

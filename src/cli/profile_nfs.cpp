@@ -41,7 +41,7 @@ struct Measured {
 
 void print_line(std::string_view name, std::string_view over, profile::LineFit const& line) {
   std::cout << fmt::format(
-      "  {:<9} {:>10.4f} ns a packet of {} + {:.2f} us   R2 {:.4f}   off by {:+.1f} % at worst, at {:.0f} packets\n",
+      "  {:<9} {:>10.4f} ns per packet of {} + {:.2f} us   R2 {:.4f}   off by {:+.1f} % at worst, at {:.0f} packets\n",
       name, line.fit.line.slope, over, line.fit.line.intercept / kUs, line.fit.r_squared, line.worst_percent,
       line.worst_at);
 }
@@ -72,7 +72,7 @@ void print_parts(profile::NfTimes const& times) {
   if (parts.empty()) {
     return;
   }
-  std::cout << fmt::format("\n  {:>8}  kernel us on so many SMs\n  {:>8}", "packets", "");
+  std::cout << fmt::format("\n  {:>8}  kernel us by number of SMs\n  {:>8}", "packets", "");
   for (const std::uint32_t sms : parts) {
     std::cout << fmt::format("  {:>9}", sms);
   }
@@ -96,12 +96,12 @@ void print(NfMeasurement const& nf) {
   print_line("kernel", fmt::format("one of {} SMs", model.kernel_sms), model.kernel);
   print_line("transfers", "a launch", model.transfer);
   std::cout << fmt::format(
-      "  host      {:>10.4f} ns a packet of a launch; C {:.2f} us; up to {} packets an SM; its cores work {:.2f} ns a "
-      "packet\n",
+      "  host      {:>10.4f} ns per packet of a launch; C {:.2f} us; up to {} packets per SM; its cores work {:.2f} ns "
+      "per packet\n",
       model.host_ns_per_packet, model.cost.overhead_ns / kUs, model.cost.max_packets_per_sm,
       model.cost.cpu_ns_per_packet);
   if (nf.host_alone_ns.value_or(0) > 0) {
-    std::cout << fmt::format("            {:>10.2f} ns a packet where the NFs beside it are on the CPU\n",
+    std::cout << fmt::format("            {:>10.2f} ns per packet where the NFs beside it are on the CPU\n",
                              *nf.host_alone_ns);
   }
   print_comparison(model, nf.times);
@@ -111,7 +111,7 @@ void print(NfMeasurement const& nf) {
 void print(CpuMeasurement const& nf) {
   std::cout << fmt::format("\n{} ({}, {}), packets of {} bytes\n", nf.name, nf.key.type, nf.key.configuration,
                            nf.packet_bytes);
-  std::cout << (nf.why_not.empty() ? fmt::format("  cpu       {:>10.2f} ns a packet on one core, {:.1f} % from the "
+  std::cout << (nf.why_not.empty() ? fmt::format("  cpu       {:>10.2f} ns per packet on one core, {:.1f} % from the "
                                                  "fastest run to the slowest\n",
                                                  nf.ns_per_packet, nf.spread_percent)
                                    : concat("  not measured on the CPU: ", nf.why_not, "\n"));
@@ -121,7 +121,7 @@ void print(CpuMeasurement const& nf) {
 }
 
 void print(profile::EndsMeasurement const& ends) {
-  std::cout << fmt::format("\nends, packets of {} bytes\n  rx        {:>10.2f} ns a packet on one core, tx {:.2f}\n",
+  std::cout << fmt::format("\nends, packets of {} bytes\n  rx        {:>10.2f} ns per packet on one core, tx {:.2f}\n",
                            ends.packet_bytes, ends.times.rx_ns, ends.times.tx_ns);
 }
 
@@ -266,7 +266,7 @@ Result<chain::CostProfile> profile_of(device::Device& device, std::string const&
   if (!kept.measured.empty()) {
     return kept;
   }
-  std::cerr << "this device has no profile: first what moving packets costs\n";
+  std::cerr << "this device has no profile: measuring the costs of moving packets first\n";
   ProgressLine line;
   CATENA_ASSIGN_OR_RETURN(
       const plan::CostModel costs,
@@ -283,14 +283,14 @@ Result<Measured> measure(ProfileArguments const& arguments, std::string const& n
   std::string why;
   CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device, device::open(choice, &why));
   if (!device) {
-    return absl::UnavailableError(concat("there is no device to measure:\n", why));
+    return absl::UnavailableError(concat("no device to measure:\n", why));
   }
   device::DeviceInfo const& info = device->info();
   Measured measured;
   measured.file =
       arguments.output.empty() ? chain::ProfileStore::from_environment().file_of(info).string() : arguments.output;
   if (measured.file.empty()) {
-    return absl::UnavailableError("there is no folder to keep the profile in: set HOME, or use --output FILE");
+    return absl::UnavailableError("no folder for the profile: set HOME, or use --output FILE");
   }
   std::cerr << fmt::format("measuring NFs on {} ({}): about {:.0f} seconds, in which nothing else should run\n",
                            info.name, info.backend, arguments.seconds)

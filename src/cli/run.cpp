@@ -164,7 +164,7 @@ class Follower {
   }
 
   void stay(Status const& why) const {
-    spdlog::error("{}: the chain goes on as it was: {}", file_, std::string(why.message()));
+    spdlog::error("{}: the chain keeps running unchanged: {}", file_, std::string(why.message()));
   }
 
   /// Another one goes on for this one.
@@ -195,7 +195,7 @@ class Follower {
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
       return stay(status);
     }
-    spdlog::info("{}: another chain goes on for this one, and no packet is lost: {}", file_, what);
+    spdlog::info("{}: chain replaced without packet loss: {}", file_, what);
     next_ = *std::move(next);
   }
 
@@ -224,8 +224,9 @@ Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arg
       return status;
     }
     const runtime::Report report = session->report();
-    spdlog::info("{}: what it was until now: received {}, sent {}, dropped {}{}", arguments.chain_file, report.received,
-                 report.sent, report.dropped(), status.ok() ? "" : concat(", ", std::string(status.message())));
+    spdlog::info("{}: totals before the replacement: received {}, sent {}, dropped {}{}", arguments.chain_file,
+                 report.received, report.sent, report.dropped(),
+                 status.ok() ? "" : concat(", ", std::string(status.message())));
     running = next.get();
     session = std::move(next);  // which has the one before until it has taken over
     if (is_to_end) {

@@ -73,7 +73,7 @@ int serve(ServiceArguments const& arguments, std::string const& nf_path) {
   }
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   if (!(*service)->end(kEndLimit)) {
-    spdlog::warn("ends with work that is not done");
+    spdlog::warn("ends with unfinished work");
     // what waits for others, or for a device, would keep the service's own clean-up waiting for ever
     std::_Exit(kExitOk);
   }

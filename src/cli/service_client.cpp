@@ -21,7 +21,7 @@ Result<nlohmann::ordered_json> ask_service(std::string const& socket, std::strin
     return absl::FailedPreconditionError(json["error"].get<std::string>());
   }
   if (answer.status >= kFirstError || !json.is_object()) {
-    return absl::DataLossError(concat(at, ": answers what no service of Catena does, with status ", answer.status));
+    return absl::DataLossError(concat(at, ": unexpected answer for a service of Catena, with status ", answer.status));
   }
   return json;
 }

@@ -12,13 +12,13 @@ void add_socket(CLI::App& command, ServiceArguments& service) {
 }
 
 void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_path, int& status) {
-  CLI::App* serve = app.add_subcommand("serve", "Run chains that users apply over a control socket");
+  CLI::App* serve = app.add_subcommand("serve", "Run chains applied by users over a control socket");
   add_socket(*serve, service);
   serve->add_option("--state", service.state,
-                    "Folder that remembers chains; default: /var/lib/catena for root, else catena in $XDG_STATE_HOME");
+                    "Folder of the saved chains; default: /var/lib/catena for root, else catena in $XDG_STATE_HOME");
   serve->add_option("--metrics", service.metrics,
                     "Serve /metrics for Prometheus at this address and port, too: 127.0.0.1:9464");
-  serve->add_option("--pci", service.pci, "PCI device that chains of root may use, as 0000:03:00.0; may be given often")
+  serve->add_option("--pci", service.pci, "PCI device for chains of root, as 0000:03:00.0; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_share_options(*serve, service.share, service.parts, service.compute_units);
@@ -42,20 +42,20 @@ void add_by_name(CLI::App& app, std::string const& word, std::string const& says
 void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
                           int& status) {
   add_serve(app, service, nf_path, status);
-  CLI::App* apply = app.add_subcommand("apply", "Start a chain in the service, or replace the one of that name");
+  CLI::App* apply = app.add_subcommand("apply", "Start a chain in the service, or replace the one of the same name");
   add_run_options(*apply, run);
   add_socket(*apply, service);
   apply->add_flag("--json", service.json, "Result as one JSON object");
-  apply->add_flag("--dry-run", service.dry_run, "Only say what would change");
+  apply->add_flag("--dry-run", service.dry_run, "Only show the changes");
   apply->callback([&] { status = cli::apply(run, service); });
-  add_by_name(app, "get", "List the chains of the service, or say what one does", cli::get, false, service, status);
+  add_by_name(app, "get", "List the chains of the service, or show one", cli::get, false, service, status);
   add_by_name(app, "stop", "Stop a chain of the service, which stays known", cli::stop, true, service, status);
   add_by_name(app, "delete", "Stop a chain of the service and forget it", cli::remove, true, service, status);
   CLI::App* nf = app.add_subcommand("nf", "Network functions of the service");
   nf->require_subcommand(1);
-  add_by_name(*nf, "reset", "Let a chain back to the device that its kernel took down", cli::reset, true, service,
+  add_by_name(*nf, "reset", "Let a chain use the device again after its kernel took it down", cli::reset, true, service,
               status);
-  CLI::App* top = app.add_subcommand("top", "Show what the chains of the service do, anew each second");
+  CLI::App* top = app.add_subcommand("top", "Show the activity of the service's chains, updated each second");
   add_socket(*top, service);
   top->add_flag("--once", service.once, "One frame, of one second, and no more");
   top->add_flag("--json", service.json, "Each frame as one line of JSON");

@@ -104,7 +104,7 @@ void print_devices() {
                                info.driver, info.target);
     }
     if (probe.devices.empty()) {
-      std::cout << fmt::format("{:<7} none: {}\n", probe.backend, std::string(probe.status.message()));
+      std::cout << fmt::format("{:<7} not available: {}\n", probe.backend, std::string(probe.status.message()));
     }
   }
 }

@@ -22,8 +22,8 @@ Status print_svg(std::string const& dot) {
   const std::string program = device::find_in_path("dot");
   if (program.empty()) {
     return absl::NotFoundError(
-        "pictures are drawn by Graphviz, whose program dot is not here: `apt install graphviz`; --format dot and "
-        "mermaid need none");
+        "pictures are drawn by Graphviz, whose program dot is missing: `apt install graphviz`; --format dot and "
+        "mermaid do not need it");
   }
   CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
   const std::string source = folder.path() / "chain.dot";

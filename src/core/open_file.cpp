@@ -166,7 +166,7 @@ int open_with_own_rights(std::string const& path, int flags, mode_t mode) { retu
 Status not_opened(std::string const& path, int flags, bool is_for_another) {
   const int error = errno;
   if (is_for_another && error == ELOOP) {
-    return refused(path, "only root may name files in /proc and the like to a service, or there are too many links");
+    return refused(path, "only root may name files in /proc and the like to a service, or the path has too many links");
   }
   const std::string what = concat(path, (flags & O_CREAT) != 0 ? ": cannot be created" : ": cannot be opened");
   return error == ENXIO ? absl::UnavailableError(concat(what, ": ", std::strerror(error)))
@@ -193,7 +193,7 @@ Result<OpenedFile> open_named_file(std::string const& path, int flags, FileKinds
       return not_opened(path, flags, is_for_another);
     }
     if (::fstat(file.fd.get(), &file.status) != 0) {
-      return refused(path, "the system does not say what it is");
+      return refused(path, "its attributes cannot be read");
     }
     if (!is_for_another || file.status.st_nlink > 0) {
       break;

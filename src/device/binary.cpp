@@ -59,7 +59,7 @@ Result<BinaryView> unwrap(std::span<const std::byte> binary) {
     return absl::InvalidArgumentError("not a compiled program of this version of Catena");
   }
   if (header.payload_bytes != payload.size() || header.checksum != checksum(header.kind, payload)) {
-    return absl::InvalidArgumentError("a compiled program that is cut short or damaged");
+    return absl::InvalidArgumentError("a truncated or damaged compiled program");
   }
   return BinaryView{static_cast<BinaryKind>(header.kind), payload};
 }

@@ -24,7 +24,7 @@ constexpr std::uintptr_t kPageBytes = 4096;
 Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_timestamp(); }
 
 Status Stream::wait_for(Event& /*event*/) {
-  return absl::UnimplementedError("streams of a device that another process owns do not wait for one another");
+  return absl::UnimplementedError("streams of a device in another process do not wait for one another");
 }
 
 Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
@@ -59,7 +59,7 @@ bool wait_until(std::function<bool()> const& is_done, std::chrono::nanoseconds l
 }
 
 Status not_a_timestamp() {
-  return absl::InvalidArgumentError("an event that keeps no time: only those of Stream::record_timestamp() do");
+  return absl::InvalidArgumentError("the event has no timestamp: only events of Stream::record_timestamp() have one");
 }
 
 Status not_reached() { return absl::FailedPreconditionError("the device has not reached both timestamps yet"); }
@@ -79,7 +79,7 @@ Status check_rows(std::string_view what, RowShape const& shape, std::size_t host
   }
   if (shape.row_bytes == 0 || shape.row_bytes > shape.stride) {
     return absl::InvalidArgumentError(concat(what, ": rows of ", shape.row_bytes, " bytes, ", shape.stride,
-                                             " bytes apart; a row has at least 1 byte and at most that distance"));
+                                             " bytes apart; a row has at least 1 byte and at most this distance"));
   }
   const std::size_t gaps = shape.rows - 1;
   if (gaps > (SIZE_MAX - shape.row_bytes) / shape.stride) {
@@ -97,7 +97,7 @@ Status check_rows(std::string_view what, RowShape const& shape, std::size_t host
 
 Status check_mappable(std::span<const std::byte> memory) {
   if (memory.empty()) {
-    return absl::InvalidArgumentError("map host memory: there are no bytes to map");
+    return absl::InvalidArgumentError("map host memory: no bytes to map");
   }
   if (reinterpret_cast<std::uintptr_t>(memory.data()) % kPageBytes != 0) {
     return absl::InvalidArgumentError(concat("map host memory: it begins ",

@@ -1007,7 +1007,7 @@ TEST(DevicePreference, of_a_list_each_names_another_device) {
   EXPECT_THAT(parsed({"auto"}).value(), ::testing::ElementsAre(DevicePreference()));
   EXPECT_THAT(parsed({"cuda:1", "cuda:0"}).value(),
               ::testing::ElementsAre(DevicePreference::of("cuda", 1), DevicePreference::of("cuda")));
-  EXPECT_THAT(parsed({"cuda", "cuda:0"}).status().ToString(), HasSubstr("stands there twice"));
+  EXPECT_THAT(parsed({"cuda", "cuda:0"}).status().ToString(), HasSubstr("is listed twice"));
   EXPECT_THAT(parsed({"cuda", "auto"}).status().ToString(), HasSubstr("write each by its name"));
   EXPECT_THAT(parsed({"none", "cuda"}).status().ToString(), HasSubstr("write each by its name"));
   EXPECT_THAT(parsed({"cuda", "vulkan"}).status().ToString(), HasSubstr("device 'vulkan' is not known"));

@@ -85,7 +85,7 @@ Result<std::vector<DevicePreference>> parse_preferences(std::span<const std::str
           concat("'", text, "' in a list of devices: write each by its name, ", kBackends.front().name, ":0"));
     }
     if (std::find(preferences.begin(), preferences.end(), preference) != preferences.end()) {
-      return absl::InvalidArgumentError(concat("device '", text, "' stands there twice"));
+      return absl::InvalidArgumentError(concat("device '", text, "' is listed twice"));
     }
     preferences.push_back(preference);
   }
@@ -131,7 +131,7 @@ Result<std::unique_ptr<Device>> open_here(DevicePreference const& preference, st
   if (preference.kind == DevicePreference::Kind::kOne) {
     Backend const* backend = find_backend(preference.backend);
     if (backend == nullptr) {
-      return absl::InvalidArgumentError(concat("there is no backend '", preference.backend, "'"));
+      return absl::InvalidArgumentError(concat("unknown backend '", preference.backend, "'"));
     }
     return backend->open(preference.ordinal);
   }

@@ -91,7 +91,7 @@ Result<TemporaryFolder> TemporaryFolder::create() {
   if (error || mkdtemp(pattern.data()) == nullptr) {
     return absl::UnavailableError(concat("cannot make a folder for the compiler under '", parent.string(),
                                          "': ", error ? error.message() : std::strerror(errno),
-                                         "; set TMPDIR to a folder that can be written"));
+                                         "; set TMPDIR to a writable folder"));
   }
   return TemporaryFolder(pattern);
 }

@@ -33,7 +33,7 @@ std::optional<device::Binary> KeptPrograms::find(device::ProgramSource const& so
   std::optional<device::Binary> binary = key ? cache_.find(*key) : std::nullopt;
   if (binary) {
     if (const auto loaded = device_->load(*binary); !loaded.ok()) {
-      spdlog::warn("a program of the cache does not load and is compiled anew: {}",
+      spdlog::warn("a program of the cache does not load and is recompiled: {}",
                    std::string(loaded.status().message()));
       return std::nullopt;
     }

@@ -35,7 +35,7 @@ Result<device::LaunchForm> judge(device::ProgramSource const& source) {
     return kernel::kLaunchForm;
   }
   return absl::InvalidArgumentError(
-      concat(report.refused.front().text(), "; nobody runs such a kernel for others",
+      concat(report.refused.front().text(), "; a shared device server does not run such a kernel",
              report.refused.size() == 1 ? "" : concat(" (", report.refused.size(), " findings in all)")));
 }
 

@@ -160,8 +160,8 @@ Status find_interface(std::string const& interface) {
   for (std::string const& name : interfaces()) {
     known += concat(known.empty() ? "" : ", ", name);
   }
-  return absl::NotFoundError(concat("there is no interface '", interface, "' here; there ",
-                                    known.empty() ? "is none but lo" : "are: ", known));
+  return absl::NotFoundError(concat("no interface is named '", interface, "' here; ",
+                                    known.empty() ? "only lo exists" : "available: ", known));
 }
 
 std::vector<Advice> check_interface(std::string const& interface) {
@@ -174,8 +174,8 @@ std::vector<Advice> check_interface(std::string const& interface) {
   const bool gro = ask_ethtool(kernel, interface, ETHTOOL_GGRO) != 0;
   const bool lro = (ask_ethtool(kernel, interface, ETHTOOL_GFLAGS) & ETH_FLAG_LRO) != 0;
   if (gro || lro) {
-    advice.push_back({concat(interface, " merges received packets into ones that are too long to forward (",
-                             gro ? "GRO" : "", gro && lro ? ", " : "", lro ? "LRO" : "", " is on)"),
+    advice.push_back({concat(interface, " merges received packets into packets too long to forward (", gro ? "GRO" : "",
+                             gro && lro ? ", " : "", lro ? "LRO" : "", " is on)"),
                       concat("sudo ethtool -K ", interface, gro ? " gro off" : "", lro ? " lro off" : "")});
   }
   return advice;
@@ -251,9 +251,9 @@ void OffloadWatch::saw(const std::uint8_t* frame, std::uint32_t bytes) {
 void OffloadWatch::saw_too_long() {
   if (!interface_.empty() && !std::exchange(told_too_long_, true)) {
     spdlog::warn(
-        "{}: frames longer than {} bytes arrive and are dropped (too_long): segments that a NIC was to cut, or that "
-        "were "
-        "merged. Here: ethtool -K {} gro off lro off. Where they are sent from (for a veth: its other end): ethtool -K "
+        "{}: frames longer than {} bytes arrive and are dropped (too_long): unsegmented (left to a NIC) or "
+        "merged packets. Here: ethtool -K {} gro off lro off. Where they are sent from (for a veth: its other end): "
+        "ethtool -K "
         "INTERFACE tso off gso off",
         interface_, packet::kMaxFrameBytes, interface_);
   }

@@ -595,8 +595,8 @@ TEST(PortSwitch, two_chains_may_not_want_the_same_frames) {
             "device wire: chains 'other' (dport 80) and 'web' (dport 80) want the same frames");
   const TrafficMatch crossing{.source = nf::Ipv4Prefix{0x0A000000, 8}};
   EXPECT_EQ(switches->attach("wire", {"ten", {crossing}}, *pool).status().message(),
-            "device wire: chains 'ten' (src 10.0.0.0/8) and 'web' (dport 80) want some of the same frames, and neither "
-            "only those");
+            "device wire: chains 'ten' (src 10.0.0.0/8) and 'web' (dport 80) want some of the same frames, and each "
+            "also wants others");
   EXPECT_EQ(switches->attach("wire,burst=1", {"x", {kNames}}, *pool).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(switches->list().front().members.size(), 1U);

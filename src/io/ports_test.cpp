@@ -275,7 +275,7 @@ TEST(DpdkPort, what_cannot_be_opened_is_an_error_that_says_why) {
   for (Case const& expected : std::vector<Case>{
            {"net_nonsense0", absl::StatusCode::kNotFound, "no driver takes it"},
            {"", absl::StatusCode::kNotFound, "no driver takes it"},
-           {"net_af_packet_bad,iface=nosuchif0", absl::StatusCode::kNotFound, "there is no interface 'nosuchif0' here"},
+           {"net_af_packet_bad,iface=nosuchif0", absl::StatusCode::kNotFound, "no interface is named 'nosuchif0' here"},
            {"net_pcap_bad,rx_pcap=/no/such/file.pcap", absl::StatusCode::kNotFound, "no driver takes it"},
            {"0000:03:00.0", absl::StatusCode::kFailedPrecondition, "-a 0000:03:00.0"},
            {"03:00.0", absl::StatusCode::kFailedPrecondition, "-a 0000:03:00.0"},

@@ -220,7 +220,7 @@ Result<std::vector<std::unique_ptr<Source>>> make_replays(ReplayConfig const& co
 Result<std::unique_ptr<Source>> make_frame_replay(std::vector<std::vector<std::uint8_t>> frames,
                                                   std::uint64_t packets_per_s, std::uint64_t count) {
   if (frames.empty()) {
-    return absl::InvalidArgumentError("replay: there is no frame to replay");
+    return absl::InvalidArgumentError("replay: no frame to replay");
   }
   for (auto const& frame : frames) {
     if (frame.empty() || frame.size() > packet::kMaxFrameBytes) {

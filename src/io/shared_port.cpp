@@ -23,9 +23,9 @@ std::string conflict(PortMember const& a, PortMember const& b) {
     for (TrafficMatch const& of_b : b.matches) {
       const Overlap lie = overlap(of_a, of_b);
       if (lie == Overlap::kSame || lie == Overlap::kCrossing) {
-        return concat(
-            "chains '", a.chain, "' (", to_string(of_a), ") and '", b.chain, "' (", to_string(of_b), ") ",
-            lie == Overlap::kSame ? "want the same frames" : "want some of the same frames, and neither only those");
+        return concat("chains '", a.chain, "' (", to_string(of_a), ") and '", b.chain, "' (", to_string(of_b), ") ",
+                      lie == Overlap::kSame ? "want the same frames"
+                                            : "want some of the same frames, and each also wants others");
       }
     }
   }

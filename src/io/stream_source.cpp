@@ -218,7 +218,7 @@ Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor descriptor, st
   const std::stop_callback stop(give_up, [&input] { input->stop(); });
   Result<Capture> capture = open_capture(file, name);
   if (give_up.stop_requested()) {
-    return absl::CancelledError(concat(name, ": nobody has written a capture to it"));
+    return absl::CancelledError(concat(name, ": no capture was written to it"));
   }
   CATENA_RETURN_IF_ERROR(capture.status());
   try {

@@ -141,7 +141,7 @@ Result<std::unique_ptr<Arena>> Arena::create_over(ArenaShape const& shape, int f
         concat("file descriptor ", fd, " is not the packet memory of ", shape.slots, " slots"));
   }
   if (const int seals = fcntl(fd, F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return absl::InvalidArgumentError("packet memory that its owner can still shrink: seal it with F_SEAL_SHRINK");
+    return absl::InvalidArgumentError("the owner can still shrink the packet memory: seal it with F_SEAL_SHRINK");
   }
   std::unique_ptr<Arena> arena(new Arena);
   arena->shape_ = shape;

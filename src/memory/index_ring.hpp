@@ -17,7 +17,7 @@ struct RingState {
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> out;
   alignas(packet::kCacheLineBytes) std::atomic<std::uint32_t> is_closed;
 };
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "what processes share must need no lock of one of them");
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "processes share it without a lock");
 
 /// A FIFO queue of indices in memory that processes may share. Popped indices are below `limit`, whatever the process
 /// at the other end has written. A ring corrupted by a process rejects all pushes and pops.

@@ -248,8 +248,8 @@ Result<std::unique_ptr<Function>> make_cipher(nca_cipher_config const& config) {
   if (!good) {
     return absl::InvalidArgumentError(
         concat("direction ", config.direction, ", text_offset ", config.text_offset, ", iv_offset ", config.iv_offset,
-               "; a cipher needs NCA_ENCRYPT or NCA_DECRYPT, and an IV of 8 bytes in front "
-               "of a text that begins at byte ",
+               "; a cipher needs NCA_ENCRYPT or NCA_DECRYPT, and an IV of 8 bytes before the "
+               "text, which begins at byte ",
                kMaxTextOffset, " at the latest"));
   }
   cipher::Keys association;

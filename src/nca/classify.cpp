@@ -114,7 +114,7 @@ Result<classify::Rule> rule_of(nca_rule const& rule, std::size_t number) {
                     rule.destination_port_first <= rule.destination_port_last;
   if (!good) {
     return absl::InvalidArgumentError(concat("rule ", number,
-                                             ": bits set behind a prefix or outside the protocol's mask, a prefix "
+                                             ": bits set after a prefix or outside the protocol's mask, a prefix "
                                              "longer than 32, or a range that ends before it begins"));
   }
   return classify::Rule{.src = source,

@@ -43,7 +43,7 @@ nca_status guarded(LastError& error, Body const& body) {
   } catch (std::bad_alloc const&) {
     return error.set(NCA_ERROR_MEMORY, "the host is out of memory");
   } catch (std::length_error const&) {
-    return error.set(NCA_ERROR_MEMORY, "no memory holds that much");
+    return error.set(NCA_ERROR_MEMORY, "no memory is large enough");
   } catch (std::exception const& thrown) {
     return error.set(NCA_ERROR_INTERNAL, thrown.what());
   }
@@ -98,7 +98,7 @@ Result<std::unique_ptr<Function>> make(const void* config, Result<std::unique_pt
   Wiped<Config> known;  // it may have keys
   if (!read_struct(config, known.value)) {
     return absl::InvalidArgumentError(
-        "the configuration's size is not set, or it sets members that this version of the library does not know");
+        "the configuration's size is not set, or it sets members unknown to this version of the library");
   }
   return maker(known.value);
 }
@@ -237,9 +237,9 @@ nca_status init_stream(nca_context& context, const void* raw, nca_stream*& out) 
   nca_stream_config config{};
   const bool is_known = read_struct(raw, config);
   if (!is_known || config.functions == nullptr || config.function_count == 0) {
-    return context.error.set(NCA_ERROR_ARGUMENT, is_known ? "a stream needs a function at least"
+    return context.error.set(NCA_ERROR_ARGUMENT, is_known ? "a stream needs at least one function"
                                                           : "the configuration's size is not set, or it sets members "
-                                                            "that this version of the library does not know");
+                                                            "unknown to this version of the library");
   }
   std::vector<nca_function*> functions;
   if (!take_functions(context, config, functions)) {
@@ -276,7 +276,7 @@ void destroy(nca_stream* stream) {
 }
 
 nca_status refuse_own_thread(nca_stream& stream) {
-  return stream.error().set(NCA_ERROR_CALLBACK, "the callback must not wait for the thread that calls it");
+  return stream.error().set(NCA_ERROR_CALLBACK, "the callback must not wait for its own thread");
 }
 
 }  // namespace
@@ -297,21 +297,21 @@ const char* nca_error_text(int status) {
     case NCA_ERROR_FULL:
       return "all buffers of the stream are in use";
     case NCA_ERROR_EMPTY:
-      return "there are no results to read";
+      return "no results to read";
     case NCA_ERROR_BUSY:
       return "something still uses it";
     case NCA_ERROR_TIMEOUT:
-      return "the time that the caller gave is over";
+      return "the time limit of the caller is over";
     case NCA_ERROR_CALLBACK:
-      return "the call would wait for the thread that it is made on";
+      return "the call would wait for its own thread";
     case NCA_ERROR_FILE:
-      return "a file that cannot be read";
+      return "the file cannot be read";
     case NCA_ERROR_NO_DEVICE:
       return "no such device here, or its driver is missing";
     case NCA_ERROR_DEVICE:
       return "the device failed, or is lost";
     case NCA_ERROR_KERNEL:
-      return "kernel source that does not compile, or has no such kernel";
+      return "the kernel source does not compile, or has no such kernel";
     case NCA_ERROR_UNSUPPORTED:
       return "this device cannot do it";
     case NCA_ERROR_MEMORY:

@@ -126,7 +126,7 @@ Result<std::vector<lpm::Route>> routes_of(nca_route_config const& config) {
     if (prefix.length > 32 || (prefix.address & ~mask) != 0 || prefix.next_hop > lpm::kMaxPort) {
       return absl::InvalidArgumentError(
           concat("prefix ", i, ": /", +prefix.length, " to ", prefix.next_hop,
-                 "; a prefix has at most 32 bits, none set behind them, and a next hop of "
+                 "; a prefix has at most 32 bits, no bits set after them, and a next hop of "
                  "at most ",
                  lpm::kMaxPort));
     }

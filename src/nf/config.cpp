@@ -208,7 +208,7 @@ struct Config::State {
       if (!asked.contains(word) && longest < 2 * key.size() + 2 &&
           edit_distance(word, key) <= longest / kLettersPerSlip) {
         return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": unknown key '", word,
-                                                 "'; did you mean '", key, "'? That key is required"));
+                                                 "'; did you mean '", key, "'? The key is required"));
       }
     }
     return absl::InvalidArgumentError(concat(at(file, node.Mark()), ": missing key '", key, "'"));
@@ -353,7 +353,7 @@ Result<std::string> Config::path(std::string_view key) {
   CATENA_RETURN_IF_ERROR(check_named(key, path));
   std::error_code status;
   if (!fs::exists(path, status)) {
-    return error(key, concat("'", key, "': there is no file ", path));
+    return error(key, concat("'", key, "': no such file: ", path));
   }
   // asked and not tried: to open a FIFO waits for its writer, and takes the writer's reader away
   if (fs::is_directory(path, status) || ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) {

@@ -15,11 +15,11 @@ namespace catena::nf {
 namespace {
 
 constexpr std::array<DropReason, 5> kFrameworkReasons{{
-    {"unsupported", "not what this NF can inspect, and on_unsupported is drop"},
+    {"unsupported", "this NF cannot inspect the packet, and on_unsupported is drop"},
     {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
-    {"device_failed", "the device was lost, and with it what it had changed of this packet"},
-    {"link_local", "ARP or another control frame that concerns one link, and link_local is drop"},
-    {"process_failed", "the NF's own process ended, lied or did not answer, and had this packet"},
+    {"device_failed", "the device was lost, and with it its changes to this packet"},
+    {"link_local", "ARP or another link-local control frame, and link_local is drop"},
+    {"process_failed", "the NF's own process had this packet, and ended, violated the protocol or did not answer"},
 }};
 
 std::string_view name_of_address_space(std::uint32_t address_space) {
@@ -116,18 +116,18 @@ std::string Instance::passes_unseen() const {
   std::vector<std::string_view> kinds;
   if (on_unsupported_ == OnUnsupported::kPass) {
     if (descriptor_->needs == packet::kIpv4) {
-      kinds.emplace_back("what is not IPv4");
+      kinds.emplace_back("non-IPv4");
     } else if (descriptor_->needs != 0) {
-      kinds.emplace_back("what lacks the headers that it needs");
+      kinds.emplace_back("packets without the headers it needs");
     }
     if ((descriptor_->refuses & packet::kTruncated) != 0) {
-      kinds.emplace_back("datagrams cut short");
+      kinds.emplace_back("truncated datagrams");
     }
   }
   if (link_local_ == LinkLocal::kPass && !supports(packet::kLinkLocal)) {
     kinds.emplace_back("link-local control frames (ARP, LLDP, STP)");
   }
-  return kinds.empty() ? std::string() : fmt::format("passes unseen: {}", fmt::join(kinds, ", "));
+  return kinds.empty() ? std::string() : fmt::format("forwards without inspection: {}", fmt::join(kinds, ", "));
 }
 
 /// Whether all packets of a unit whose slots are a run are alive and ones that this NF can inspect.
@@ -360,7 +360,7 @@ void DeviceBatch::complete() {
                                     ? concat("packet ", report.packet, " of the batch")
                                     : "no packet of the batch";
       spdlog::error(
-          "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (launch {} that did); one: "
+          "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (faulty launch {}); one: "
           "{}, {} + {} bytes, which has {} bytes. Packets dropped for it: {}.",
           instance_->name(), device_nf_->device().info().name, report.count, launches, first,
           name_of_address_space(report.address_space), report.offset, report.size, dropped);

@@ -143,12 +143,12 @@ TEST(Instance, says_what_it_passes_unseen) {
   Descriptor descriptor = testing::marker_descriptor();
   descriptor.needs = packet::kIpv4;
   EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kPass),
-            "passes unseen: what is not IPv4, datagrams cut short, link-local control frames (ARP, LLDP, STP)");
+            "forwards without inspection: non-IPv4, truncated datagrams, link-local control frames (ARP, LLDP, STP)");
   EXPECT_EQ(unseen(descriptor, OnUnsupported::kDrop, LinkLocal::kPass),
-            "passes unseen: link-local control frames (ARP, LLDP, STP)");
+            "forwards without inspection: link-local control frames (ARP, LLDP, STP)");
   EXPECT_EQ(unseen(descriptor, OnUnsupported::kDrop, LinkLocal::kDrop), "");
   descriptor.refuses = 0;
-  EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kDrop), "passes unseen: what is not IPv4");
+  EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kDrop), "forwards without inspection: non-IPv4");
   descriptor.needs = 0;
   EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kPass), "");
 }

@@ -6,7 +6,7 @@ namespace catena::nf {
 Result<std::unique_ptr<Nf>> Nf::replicate(std::uint32_t /*shard*/) const { return nullptr; }
 
 Status Nf::prepare_to_adopt(Nf const& /*before*/) {
-  return absl::FailedPreconditionError("it keeps what packets leave in it, and cannot take that over");
+  return absl::FailedPreconditionError("it keeps state between packets, and cannot take over existing state");
 }
 
 void Nf::prepare(packet::Batch const& /*batch*/, std::span<std::byte> /*aux*/, Outcome& /*outcome*/) {}

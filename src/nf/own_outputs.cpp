@@ -153,7 +153,7 @@ bool is_kept_name(std::string_view name) {
 
 Result<KeptFile> open_kept_file(std::string const& folder, std::string const& name) {
   if (!is_kept_name(name)) {
-    return absl::InvalidArgumentError("a file that is kept has letters, digits, '-' and '_' in its name");
+    return absl::InvalidArgumentError("the name of a kept file has only letters, digits, '-' and '_'");
   }
   std::error_code error;
   const bool made = fs::create_directories(folder, error);

@@ -18,9 +18,8 @@ Status Registry::add(Descriptor const& descriptor, std::string origin) {
         concat("NF '", descriptor.type, "': a descriptor needs a type and a create function"));
   }
   if ((descriptor.needs & descriptor.refuses) != 0) {
-    return absl::InvalidArgumentError(concat("NF '", descriptor.type, "': no packet both has and lacks the layers ",
-                                             static_cast<unsigned>(descriptor.needs & descriptor.refuses),
-                                             " that it needs and refuses"));
+    return absl::InvalidArgumentError(concat("NF '", descriptor.type, "': it both needs and refuses the layers ",
+                                             static_cast<unsigned>(descriptor.needs & descriptor.refuses)));
   }
   if (descriptor.aux_bytes % 4 != 0 || descriptor.aux_bytes > kMaxAuxBytes || descriptor.result_bytes % 4 != 0 ||
       descriptor.result_bytes > kMaxResultBytes) {
@@ -30,8 +29,8 @@ Status Registry::add(Descriptor const& descriptor, std::string origin) {
   }
   if (const auto found = types_.find(descriptor.type); found != types_.end()) {
     std::string const& other = found->second.origin;
-    return absl::AlreadyExistsError(
-        concat("NF type '", descriptor.type, "' is there already, ", other.empty() ? "built in" : "from " + other));
+    return absl::AlreadyExistsError(concat("NF type '", descriptor.type, "' is registered already, ",
+                                           other.empty() ? "built in" : "from " + other));
   }
   types_.emplace(descriptor.type, Entry{&descriptor, std::move(origin)});
   return absl::OkStatus();
@@ -46,9 +45,9 @@ Result<Descriptor const*> Registry::find(std::string_view type) const {
     known.emplace_back(name);
   }
   const std::string near = nearest(type, known);
-  return absl::NotFoundError(concat("unknown NF type '", type, "'",
-                                    near.empty() ? "" : concat("; did you mean '", near, "'?"),
-                                    " Known: ", fmt::format("{}", fmt::join(known, ", "))));
+  return absl::NotFoundError(
+      concat("unknown NF type '", type, "'", near.empty() ? "." : concat("; did you mean '", near, "'?"),
+             " Known: ", fmt::format("{}", fmt::join(known, ", ")), "; --nf-path FOLDER adds others"));
 }
 
 std::vector<Descriptor const*> Registry::all() const {

@@ -32,7 +32,7 @@ void YamlGauge::OnDocumentStart(YAML::Mark const& mark) {
 void YamlGauge::OnAlias(YAML::Mark const& mark, YAML::anchor_t anchor) {
   const Size size = anchor < anchors_.size() ? anchors_[anchor] : Size{};
   if (size.nodes == 0) {
-    throw Refused{mark, "an alias stands for something that it is a part of"};
+    throw Refused{mark, "an alias refers to a value containing it"};
   }
   add(mark, YAML::NullAnchor, size);
 }
@@ -40,7 +40,7 @@ void YamlGauge::OnAlias(YAML::Mark const& mark, YAML::anchor_t anchor) {
 /// A node that is complete.
 void YamlGauge::add(YAML::Mark const& mark, YAML::anchor_t anchor, Size size) {
   if (nodes_ += size.nodes; nodes_ > max_nodes_) {
-    throw Refused{mark, concat("more than ", max_nodes_, " values and keys, with what aliases stand for")};
+    throw Refused{mark, concat("more than ", max_nodes_, " values and keys, with the values of aliases")};
   }
   if (open_.size() + size.levels > kMaxYamlNesting + 1) {
     throw Refused{mark, concat("nested more than ", kMaxYamlNesting, " levels deep")};

@@ -45,8 +45,8 @@ TEST(YamlLimits, nodes_are_counted_to_the_last_one) {
 }
 
 TEST(YamlLimits, an_alias_to_what_it_is_a_part_of_is_refused) {
-  EXPECT_THAT(error_of("a: &a [1, [*a]]\n"), StartsWith("x.yaml:1:12: an alias stands for something"));
-  EXPECT_THAT(error_of("&r {a: *r}\n"), StartsWith("x.yaml:1:8: an alias stands for something"));
+  EXPECT_THAT(error_of("a: &a [1, [*a]]\n"), StartsWith("x.yaml:1:12: an alias refers to a value containing it"));
+  EXPECT_THAT(error_of("&r {a: *r}\n"), StartsWith("x.yaml:1:8: an alias refers to a value containing it"));
   EXPECT_EQ(error_of("a: &a [1]\nb: [*a]\nc: &a [2]\nd: *a\n"), "") << "a name may be used again";
 }
 

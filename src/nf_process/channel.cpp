@@ -110,7 +110,7 @@ Result<std::optional<std::span<const PacketEntry>>> LaneReader::poll() {
   }
   idle_polls_ = 0;
   if (waiting > shape_.depth) {
-    return absl::DataLossError(concat("it claims ", waiting, " messages at once; there is room for ", shape_.depth));
+    return absl::DataLossError(concat("it claims ", waiting, " messages at once; the ring holds ", shape_.depth));
   }
   std::byte* const at = message(messages_, shape_, taken_);
   const std::uint32_t packets = reinterpret_cast<MessageHead*>(at)->packets.load(std::memory_order_relaxed);

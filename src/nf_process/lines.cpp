@@ -105,7 +105,7 @@ Result<std::optional<Line>> LineReader::next() {
     });
   };
   if (there > ring_.size() || there < sizeof head) {
-    return absl::DataLossError("it claims lines that cannot be there");
+    return absl::DataLossError("it claims an impossible amount of lines");
   }
   get(taken_, &head, sizeof head);
   if (head.bytes > kMaxLineBytes || there < sizeof head + head.bytes) {
@@ -130,7 +130,7 @@ Result<std::optional<Line>> LineReader::next() {
       }
       return Line(AlertOf{head.nf, {head.packet, std::move(text)}});
   }
-  return absl::DataLossError("a line about a packet is none");
+  return absl::DataLossError("a line about a packet is invalid");
 }
 
 bool are_record_fields(std::string_view fields) {

@@ -42,7 +42,7 @@ Status OutputDesk::serve(int socket, Frame const& frame) {
   if (said.is_kept) {
     CATENA_RETURN_IF_ERROR(send(socket, Call::kKept, kept));
   }
-  return refused_ > kMaxRefusals ? absl::DataLossError("it asks for files that are not its own, again and again")
+  return refused_ > kMaxRefusals ? absl::DataLossError("it repeatedly requests files that are not its own")
                                  : absl::OkStatus();
 }
 
@@ -54,7 +54,7 @@ Result<Answer> OutputDesk::answer(Frame const& frame, std::string& kept) {
   CATENA_ASSIGN_OR_RETURN(const std::uint32_t handle, handle_of(frame.body));
   const auto found = opened_.find(handle);
   if (found == opened_.end()) {
-    return refuse("to write to what it has not opened");
+    return refuse("to write to an unopened output");
   }
   if (static_cast<Call>(frame.call) == Call::kWriteOutput) {
     return Answer{found->second->write(std::span(frame.body).subspan(kHandleBytes)), handle};
@@ -66,11 +66,11 @@ Result<Answer> OutputDesk::answer(Frame const& frame, std::string& kept) {
 
 Result<Answer> OutputDesk::open(OpenOutput const& asked, std::string& kept) {
   if (asked.output >= rights_->outputs.size()) {
-    return refuse("for a file that its configuration does not name");
+    return refuse("for a file not named in its configuration");
   }
   const bool is_folder = rights_->outputs[asked.output].kind == OutputKind::kFolder;
   if (is_folder != nf::is_kept_name(asked.name) || (!is_folder && !asked.name.empty())) {
-    return refuse("for a file by a name that is none");
+    return refuse("for a file with an invalid name");
   }
   if (opened_.size() == kMaxOpened) {
     return Answer{
@@ -108,7 +108,7 @@ Result<OutputDesk::Opened> OutputDesk::open_here(std::uint32_t number, std::stri
     case OutputKind::kFolder: {
       if (!rights_->keeps_files) {
         return absl::UnavailableError(concat(
-            output.name, ": this run keeps nothing there, so what the process before this one used is not known"));
+            output.name, ": this run keeps no state in it, so the numbers used by the previous process are unknown"));
       }
       CATENA_ASSIGN_OR_RETURN(nf::KeptFile file, nf::open_kept_file(output.name, name));
       opened.output = std::move(file.output);
@@ -124,7 +124,7 @@ Answer OutputDesk::refuse(std::string_view what) {
   ++refused_;
   ++rights_->refusals;
   spdlog::warn("{}: its process asks {}, and is refused", rights_->nf, what);
-  return Answer{absl::PermissionDeniedError("the configuration does not say that it is written")};
+  return Answer{absl::PermissionDeniedError("the configuration does not name it as an output")};
 }
 
 }  // namespace catena::nf_process

@@ -119,7 +119,8 @@ Result<std::filesystem::path> own_loader() {
   Dl_info info{};
   std::error_code error;
   if (::dladdr(reinterpret_cast<void*>(::getauxval(AT_BASE)), &info) == 0 || info.dli_fname == nullptr) {
-    return absl::UnavailableError("a container takes a program with a dynamic loader, and this one has none");
+    return absl::UnavailableError(
+        "a container needs a program with a dynamic loader, and this one is linked statically");
   }
   std::filesystem::path loader = std::filesystem::canonical(info.dli_fname, error);
   return error ? Result<std::filesystem::path>(absl::UnavailableError(concat(info.dli_fname, ": ", error.message())))
@@ -213,7 +214,7 @@ struct Life {
       return absl::UnavailableError(concat("its process used more memory than its control group may have, ",
                                            group->memory_bytes() >> 20U, " MiB, and was ended"));
     }
-    return absl::UnavailableError(!status.ok()        ? "its process says nothing any more"
+    return absl::UnavailableError(!status.ok()        ? "its process no longer responds"
                                   : *status > kSignal ? concat("its process was ended by signal ", *status - kSignal)
                                                       : concat("its process ended with status ", *status));
   }
@@ -419,7 +420,7 @@ struct NfProcess::Impl {
       return read_error(text_of(frame.body));
     }
     if (frame.call != static_cast<std::uint32_t>(Call::kDescribed)) {
-      return absl::DataLossError("its process does not say what it is");
+      return absl::DataLossError("its process does not report its NFs");
     }
     return read_described(text_of(frame.body));
   }
@@ -445,7 +446,7 @@ struct NfProcess::Impl {
       }
       if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
         if (++asked > kMaxDevices) {
-          return absl::DataLossError("it asks for devices without end");
+          return absl::DataLossError("it requests devices without end");
         }
         CATENA_RETURN_IF_ERROR(give_device(life));
         continue;
@@ -457,7 +458,7 @@ struct NfProcess::Impl {
         return read_error(text_of(frame.body));
       }
       if (frame.call != static_cast<std::uint32_t>(Call::kStarted)) {
-        return absl::DataLossError("its process does not say whether it has started");
+        return absl::DataLossError("its process does not report whether it has started");
       }
       CATENA_ASSIGN_OR_RETURN(std::vector<Started> said, read_started(text_of(frame.body), wanted.size()));
       life.link->crossing = Crossing(all_of(said));
@@ -480,7 +481,7 @@ struct NfProcess::Impl {
       return ::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0;
     });
     if (life.devices.size() == kMaxDevices) {
-      return absl::DataLossError("it has more devices than there are");
+      return absl::DataLossError("it claims more devices than exist");
     }
     const bool on_gpu = std::ranges::any_of(setup.nfs, &NfSetup::on_gpu);
     Result<Fd> device = on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
@@ -529,7 +530,7 @@ struct NfProcess::Impl {
         continue;
       }
       if (++frames > kMaxFramesPerSecond * wanted.size()) {
-        return absl::DataLossError("it talks without end");
+        return absl::DataLossError("it sends messages without end");
       }
       CATENA_ASSIGN_OR_RETURN(const bool has_finished, take(life, *frame));
       if (has_finished) {
@@ -544,7 +545,7 @@ struct NfProcess::Impl {
     std::uint64_t rings = 0;
     std::unique_lock lock(mutex);
     if (is_stopping) {
-      return absl::CancelledError("its process was not waited for any more");
+      return absl::CancelledError("the wait for its process was aborted");
     }
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
     if (is_to_begin && waiting_link != nullptr && waiting_link == life.link.get()) {
@@ -573,7 +574,7 @@ struct NfProcess::Impl {
         is_known = is_known || state.of.nf == said.nf;
       }
       if (!is_handing_over || !life.link->is_closed || is_known || all > kMaxStateBytes) {
-        return absl::DataLossError("it hands over what nobody asked for");
+        return absl::DataLossError("NF process sent unrequested state");
       }
       left.push_back({said, std::move(memory)});
     }
@@ -623,7 +624,7 @@ struct NfProcess::Impl {
         CATENA_ASSIGN_OR_RETURN(std::vector<Status> said, read_begun(text, wanted.size()));
         const std::scoped_lock lock(mutex);
         if (waiting_link != life.link.get() || !was_told_to_begin) {
-          return absl::DataLossError("it begins without being asked to");
+          return absl::DataLossError("it starts without a request");
         }
         waiting_link = nullptr;
         begun = std::move(said);
@@ -641,7 +642,7 @@ struct NfProcess::Impl {
         return true;
       }
       default:
-        return absl::DataLossError("it says what nobody asked for");
+        return absl::DataLossError("NF process sent an unexpected message");
     }
   }
 
@@ -693,7 +694,7 @@ struct NfProcess::Impl {
       CATENA_ASSIGN_OR_RETURN(const Described said, ask(next, wanted[nf]));
       if (said.type != described[nf].type || said.drop_reasons != described[nf].drop_reasons ||
           said.packet_outputs != described[nf].packet_outputs) {
-        return absl::DataLossError("it says that it is another NF than before");
+        return absl::DataLossError("it reports a different NF than before");
       }
     }
     Setup with = setup;
@@ -794,7 +795,7 @@ Status NfProcess::start(Setup const& setup) {
   bool is_refused = false;
   Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused);
   impl_->on_give_up.reset();
-  status.Update(impl_->is_to_stop() ? absl::CancelledError("its start was given up") : absl::OkStatus());
+  status.Update(impl_->is_to_stop() ? absl::CancelledError("its start was aborted") : absl::OkStatus());
   if (!status.ok()) {
     const std::string who =
         impl_->options.group.empty() ? concat("NF '", impl_->options.name, "'") : impl_->options.name;
@@ -877,7 +878,7 @@ bool NfProcess::has_begun() {
       return false;
     }
     impl_->failed_link = impl_->waiting_link;
-    impl_->failure = "it takes too long to go on for another one";
+    impl_->failure = "it takes too long to replace its predecessor";
     impl_->waiting_link = nullptr;
   }
   impl_->ring_stop();
@@ -887,10 +888,10 @@ bool NfProcess::has_begun() {
 std::vector<Status> NfProcess::how_it_began() const {
   const std::scoped_lock lock(impl_->mutex);
   std::vector<Status> said = impl_->begun.value_or(std::vector<Status>(
-      impl_->wanted.size(), absl::UnavailableError("its process ended before it had begun, or took too long")));
+      impl_->wanted.size(), absl::UnavailableError("its process ended before it had started, or took too long")));
   for (std::size_t nf = 0; nf < said.size(); ++nf) {
     if (said[nf].ok() && !impl_->has_left[nf] && impl_->started[nf].is_portable) {
-      said[nf] = absl::DataLossError("the process before left nothing");
+      said[nf] = absl::DataLossError("the previous process left no state");
     }
   }
   return said;

@@ -60,7 +60,7 @@ auto parsed(std::string_view text, Read read) -> Result<decltype(read(Json()))> 
 }
 
 struct Refused : std::exception {
-  const char* what() const noexcept override { return "a name, a line or a number of them that cannot be"; }
+  const char* what() const noexcept override { return "an invalid name, line or count"; }
 };
 
 void require(bool is_so) {
@@ -297,7 +297,7 @@ Status read_error(std::string_view text) {
   if (!error.ok()) {
     return error.status();
   }
-  return error->ok() ? absl::DataLossError("its process refuses, and does not say why") : *error;
+  return error->ok() ? absl::DataLossError("its process refuses without a reason") : *error;
 }
 
 std::string to_json(NfStatistics const& statistics) {
@@ -350,7 +350,7 @@ std::vector<std::byte> with_handle(std::uint32_t handle, std::span<const std::by
 Result<std::uint32_t> handle_of(std::span<const std::byte> body) {
   std::uint32_t handle = 0;
   if (body.size() < kHandleBytes) {
-    return absl::DataLossError("it writes, and does not say what to");
+    return absl::DataLossError("it writes without naming an output");
   }
   std::memcpy(&handle, body.data(), kHandleBytes);
   return handle;

@@ -25,13 +25,13 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
     return absl::OkStatus();
   }
   if (message->size() > pool.unit_packets()) {
-    return absl::DataLossError("a unit came that is larger than units are");
+    return absl::DataLossError("a received unit is too large");
   }
   packet::MetaColumns const& meta = pool.meta();
   for (PacketEntry const& from : *message) {
     const PacketEntry entry = from;
     if (entry.slot >= pool.slots() || std::uint32_t{entry.offset} + entry.length > packet::kSlotBytes) {
-      return absl::DataLossError("a packet came that is in no slot");
+      return absl::DataLossError("a received packet is in no slot");
     }
     unit.slots()[unit.count++] = entry.slot;
     pool.set_arrived_at(entry.offset, entry.slot, entry.length, entry.layers, entry.index, entry.arrival_ns);

@@ -30,7 +30,7 @@ Result<device::remote::Fd> Host::memory_for(nf_process::StateOf const& state) {
   CATENA_RETURN_IF_ERROR(nf_process::send(socket_, Call::kState, nf_process::to_json(state)));
   CATENA_ASSIGN_OR_RETURN(Frame frame, next());
   if (frame.call != static_cast<std::uint32_t>(Call::kStateMemory) || !frame.fd) {
-    return absl::DataLossError("there is no memory for a state");
+    return absl::DataLossError("no memory for a state");
   }
   return std::move(frame.fd);
 }

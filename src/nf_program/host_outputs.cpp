@@ -75,8 +75,8 @@ Result<nf::KeptFile> HostOutputs::open(nf::NamedOutput const& what, std::string 
   if (found == outputs_.end()) {
     return absl::PermissionDeniedError(
         concat(what.name,
-               ": an NF in a process of its own writes nothing but what its configuration names, and a plugin "
-               "nothing but what `writes` of its entry names, too"));
+               ": an NF in a process of its own writes only to outputs named in its configuration, and a plugin "
+               "only to outputs also named in `writes` of its entry"));
   }
   const std::size_t number = first_ + static_cast<std::size_t>(found - outputs_.begin());
   const nf_process::OpenOutput asked{static_cast<std::uint32_t>(number), name};

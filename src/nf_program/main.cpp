@@ -109,7 +109,7 @@ class Path {
     CATENA_ASSIGN_OR_RETURN(const auto options,
                             chain::sharing_options_of(shared.mode, shared.parts, shared.compute_units));
     if (!options) {
-      return absl::InvalidArgumentError("a GPU that is shared in no way");
+      return absl::InvalidArgumentError("an unknown mode of sharing a GPU");
     }
     chain::SharingOptions sharing = *options;
     sharing.given = chain::GivenParts{[this, on_gpu] {
@@ -242,7 +242,7 @@ Status hand_over(Host& host, std::span<nf::Instance* const> nfs) {
 Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) try {
   auto* const portable = dynamic_cast<nf::Portable*>(&nf);
   if (portable == nullptr) {
-    return absl::DataLossError("a state for an NF that has none");
+    return absl::DataLossError("a state for an NF without state");
   }
   CATENA_ASSIGN_OR_RETURN(const Mapping mapped, Mapping::map(std::move(memory), nf_process::memory_bytes(of)));
   nf::StateReader reader(std::span<const std::byte>(mapped.bytes()).first(of.bytes));
@@ -259,7 +259,7 @@ Status start_others(std::span<nf::Instance* const> nfs, nf::RunContext context, 
     const bool has_started = has_gone_on[nf] || dynamic_cast<nf::Portable const*>(&nfs[nf]->nf()) == nullptr;
     if (persistent != nullptr && !has_started) {
       if (!context.live_tx) {  // nothing is kept, as for a process that is started again
-        return absl::UnavailableError("what the process before this one used is not known");
+        return absl::UnavailableError("the numbers used by the previous process are unknown");
       }
       CATENA_RETURN_IF_ERROR(persistent->start(context));
     }
@@ -277,7 +277,7 @@ Status go_on(Host& host, std::span<nf::Instance* const> nfs, nf::RunContext cons
       break;
     }
     if (frame.call != static_cast<std::uint32_t>(Call::kTakeState)) {
-      return absl::InvalidArgumentError("a call that is none of those before packets");
+      return absl::InvalidArgumentError("an invalid call before the first packets");
     }
     CATENA_ASSIGN_OR_RETURN(const nf_process::StateOf of,
                             nf_process::read_state_of(nf_process::text_of(frame.body), nfs.size()));
@@ -385,7 +385,7 @@ Status serve(Host& host, std::unique_ptr<Path>& path) {
         return run(host, *path);
       }
       default:
-        return absl::InvalidArgumentError("a call that is none");
+        return absl::InvalidArgumentError("an invalid call");
     }
   }
 }

@@ -102,7 +102,7 @@ std::string describe(Reason const& reason, std::span<const PlannedNf> nfs) {
     case ReasonKind::kReadLater:
       return concat("read on the device by ", nf, ", moved early with the packet");
     case ReasonKind::kWithPacket:
-      return "part of a packet that travels whole";
+      return "part of a packet transferred whole";
     case ReasonKind::kHostReads:
       return concat("read on the CPU by ", nf);
     case ReasonKind::kWrittenBack:
@@ -110,7 +110,7 @@ std::string describe(Reason const& reason, std::span<const PlannedNf> nfs) {
     case ReasonKind::kValidOnDevice:
       return concat("valid on the device since ", nf);
     case ReasonKind::kNoHostReader:
-      return concat("nobody reads it on the CPU before ", nf);
+      return concat("not read on the CPU before ", nf);
   }
   return "";
 }

@@ -68,8 +68,7 @@ TEST(Explain, DirectUseBringsBackWhatWasWritten) {
 
 TEST(Explain, ReasonsThatNobodyReadsAField) {
   const std::vector<PlannedNf> nfs{{"a", Processor::kGpu, {}}, {"b", Processor::kGpu, {}}};
-  EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kNoHostReader, 1, 1}, nfs),
-            "nobody reads it on the CPU before b");
+  EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kNoHostReader, 1, 1}, nfs), "not read on the CPU before b");
   EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kHostReads, 1, kTx}, nfs), "read on the CPU by tx");
 }
 

@@ -195,12 +195,12 @@ Status check(PlanInput const& input) {
     for (const std::uint32_t bytes : {nf.aux_bytes, nf.result_bytes, nf.headroom, nf.tailroom}) {
       if (bytes > kMaxBytesPerPacket) {
         return absl::InvalidArgumentError(
-            concat("NF ", nf.name, ": ", bytes, " bytes a packet; at most ", kMaxBytesPerPacket, " can be"));
+            concat("NF ", nf.name, ": ", bytes, " bytes per packet; at most ", kMaxBytesPerPacket, " can be"));
       }
     }
     if ((nf.hints.prepare_writes_few & ~(nf.hints.prepare_writes & packet::fields(packet::kPayload))) != 0) {
       return absl::InvalidArgumentError(
-          concat("NF ", nf.name, ": prepare_writes_few names what is not the payload, or not among prepare_writes"));
+          concat("NF ", nf.name, ": prepare_writes_few may name only the payload, and only if prepare_writes does"));
     }
     if (!std::isfinite(nf.grows_by)) {
       return absl::InvalidArgumentError(concat("NF ", nf.name, ": grows_by is not a number"));

@@ -422,7 +422,7 @@ TEST(Planner, RoomsAreLimited) {
     input.nfs[1].*member = 65536;
     EXPECT_TRUE(make_plan(input).ok());
     input.nfs[1].*member = 65537;
-    EXPECT_THAT(error_of(input), HasSubstr("NF nids: 65537 bytes a packet; at most 65536"));
+    EXPECT_THAT(error_of(input), HasSubstr("NF nids: 65537 bytes per packet; at most 65536"));
   }
 }
 

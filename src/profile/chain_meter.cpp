@@ -74,7 +74,7 @@ Status ChainMeter::make_nfs(chain::ChainConfig const& config, nf::Registry const
     const auto written = std::ranges::find_if(files.files(), &nf::NamedFile::is_written);
     if (written != files.files().end()) {
       return absl::InvalidArgumentError(concat(written->position, ": NF '", entry.name, "' writes ", written->path,
-                                               "; measure the chain without that NF"));
+                                               "; measure the chain without it"));
     }
     CATENA_ASSIGN_OR_RETURN(chain::NfKey key, chain::key_of(entry, files.files()));
     choose_sides(entries_.emplace_back(entry), *instance);

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kWarmUps = 2;
-constexpr const char* kDecidesNone = "it decides none of these packets";
+constexpr const char* kDecidesNone = "it processes no packet of this traffic";
 constexpr std::uint32_t kLeastPoints = 3;  // of a line that means something
 constexpr std::array<std::uint32_t, 4> kPartUnits{8, 16, 32, 64};
 

@@ -70,7 +70,7 @@ Result<std::unique_ptr<device::Program>> build_here(device::Device& device, devi
       return program;
     }
     CATENA_RETURN_IF_ERROR(device.failed());
-    spdlog::warn("{}: the cached program does not load and is compiled anew: {}", what,
+    spdlog::warn("{}: the cached program does not load and is recompiled: {}", what,
                  std::string(program.status().message()));
   }
   CATENA_ASSIGN_OR_RETURN(const device::Binary binary, device.compile(source));

@@ -130,7 +130,7 @@ std::optional<device::Binary> ProgramCache::find(device::Hash128 const& key) con
       return binary;
     }
   }
-  spdlog::warn("program cache: '{}' is damaged; the program is compiled anew", path.string());
+  spdlog::warn("program cache: '{}' is damaged; the program is recompiled", path.string());
   return std::nullopt;
 }
 

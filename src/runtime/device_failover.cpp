@@ -20,9 +20,9 @@ void DeviceStage::fail(Status const& status) {
   }
   if (use().stop(Status(status.code(), concat("NF ", instance_->name(), ": ", std::string(status.message()))))) {
     spdlog::error(
-        "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs decide. "
-        "Packets whose newest bytes are on the device are brought back; those that it does not give back, and those "
-        "that it may have half changed, are dropped (device_failed).",
+        "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs process "
+        "packets. Packets whose newest bytes are on the device are copied back; packets not given back or perhaps half "
+        "changed are dropped (device_failed).",
         instance_->name(), attached_->device_nf_->device().info().name, status.ToString());
   }
   notice();

@@ -80,7 +80,7 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
                                                                      kernel::LaunchBounds const& bounds) {
   if (only_on_device != 0 && device_nf.shared() == nullptr) {
     return absl::InvalidArgumentError(
-        concat("NF ", instance_->name(), ": a plan that leaves fields on the device alone needs a shared buffer"));
+        concat("NF ", instance_->name(), ": a plan with fields left on the device alone needs a shared buffer"));
   }
   kernel::LaunchBounds own = bounds;
   const std::uint32_t most = options_.units_per_launch * pool_->unit_packets();

@@ -81,8 +81,8 @@ Status GpuSharing::settle_turns(device::Device& device) {
   }
   if (!is_alone()) {
     return absl::UnimplementedError(concat("--share temporal: ", info_.name,
-                                           " is in the process of one chain, and those of others would not wait for "
-                                           "it; that takes a device server"));
+                                           " is in the process of one chain, and other processes would not wait for "
+                                           "it; use a device server"));
   }
   // whether streams of the device wait for one another, before packets do
   CATENA_ASSIGN_OR_RETURN(const auto stream, device.create_stream());
@@ -158,10 +158,10 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     const std::optional<share::NfCost> cost = cost_of(i, meter_.packet_bytes());
     if (!cost && options_.mode == Mode::kScheduled) {
-      return absl::FailedPreconditionError(concat(
-          "--share scheduled needs to know what NF '", nfs_[i].name, "' costs on ", info_.name,
-          " with its rules, for packets of ", meter_.packet_bytes(),
-          " bytes: measure it with `catena profile --nf CHAIN --device ", info_.backend, "`, or write --share fair"));
+      return absl::FailedPreconditionError(concat("--share scheduled needs the costs of NF '", nfs_[i].name, "' on ",
+                                                  info_.name, " with its rules, for packets of ", meter_.packet_bytes(),
+                                                  " bytes: measure them with `catena profile --nf CHAIN --device ",
+                                                  info_.backend, "`, or write --share fair"));
     }
     share::NfDemand& demand = demands.emplace_back();
     demand.name = nfs_[i].name;
@@ -280,7 +280,7 @@ std::chrono::milliseconds GpuSharing::period() const { return options_.given ? k
 
 std::chrono::milliseconds GpuSharing::look(Pause& pause) {
   if (is_over()) {
-    spdlog::warn("NFs share {} no more: it is out of use", info_.name);
+    spdlog::warn("NFs no longer share {}: it is out of use", info_.name);
     member_.reset();
     return kNever;
   }
@@ -291,7 +291,7 @@ std::chrono::milliseconds GpuSharing::look(Pause& pause) {
     return period();
   }
   if (failures_++ == 0) {
-    spdlog::warn("NFs keep the parts of {} that they have, until this is otherwise: {}", info_.name,
+    spdlog::warn("NFs keep their SM partitions of {} until the next successful update: {}", info_.name,
                  std::string(followed.message()));
   }
   constexpr int kMaxDoublings = 12;
@@ -360,8 +360,8 @@ Result<bool> GpuSharing::hand_to(DeviceStage& stage, kernel::LaunchBounds const&
 Result<std::vector<kernel::LaunchBounds>> GpuSharing::bounds_on(device::Device& device) {
   if (device.info().compute_units != info_.compute_units) {
     return absl::FailedPreconditionError(concat("the chain shared ", info_.name, " with ", info_.compute_units,
-                                                " compute units, and there is ", device.info().name, " with ",
-                                                device.info().compute_units, " now: apply it again"));
+                                                " compute units, and the device is now ", device.info().name, " with ",
+                                                device.info().compute_units, ": apply it again"));
   }
   CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
   CATENA_ASSIGN_OR_RETURN(std::vector<kernel::LaunchBounds> bounds, bounds_for(device, parts));
@@ -416,7 +416,7 @@ bool GpuSharing::is_lost() const {
 std::string GpuSharing::describe(Allocation const& part) const {
   const bool are_units = !is_apart(options_.mode) || options_.parts == Parts::kGreen;
   return concat(part.nf, ": ", part.units, " of ", shape_.sms, are_units ? " compute units" : " parts", ", at most ",
-                part.launch_packets, " packets a launch");
+                part.launch_packets, " packets per launch");
 }
 
 std::string GpuSharing::describe() const {

@@ -219,7 +219,7 @@ bool needs_servers(chain::ChainConfig const& chain) {
 Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
                                             nf::Registry const& registry, nf::NamedFiles const& collector) {
   if (options.processes.program.empty()) {
-    return at(group.front(), absl::UnavailableError("nobody here starts processes of NFs"));
+    return at(group.front(), absl::UnavailableError("this program does not start processes of NFs"));
   }
   std::vector<Isolated> all;
   std::vector<std::string> plugins;

@@ -142,7 +142,7 @@ Status ProcessStage::gather_lines() {
     said.bytes += bytes;
     said_bytes_ += bytes;
     if (said_bytes_ > kMostBytes || said_.size() > sent_.size() + 1) {
-      return absl::DataLossError("it says more about packets than there are");
+      return absl::DataLossError("more records than packets");
     }
   }
   return absl::OkStatus();
@@ -154,7 +154,7 @@ Status ProcessStage::take_lines_of(memory::Unit const& unit) {
   }
   CATENA_RETURN_IF_ERROR(gather_lines());
   if (said_.size() < 2) {
-    return absl::DataLossError("a unit comes without the end of what is said about it");
+    return absl::DataLossError("a unit without the end of its records");
   }
   Said said = std::move(said_.front());
   said_.pop_front();
@@ -182,12 +182,12 @@ Status ProcessStage::check_lines(Said const& said, packet::Batch const& batch) c
   };
   for (nf_process::RecordOf const& record : said.records) {
     if (!had_packet(record.nf, record.line.packet) || !is_reason(record.nf, record.line.reason)) {
-      return absl::DataLossError("it says something about packets that it does not have");
+      return absl::DataLossError("a record about a packet it does not have");
     }
   }
   for (nf_process::AlertOf const& alert : said.alerts) {
     if (!had_packet(alert.nf, alert.line.packet)) {
-      return absl::DataLossError("it says something about packets that it does not have");
+      return absl::DataLossError("a record about a packet it does not have");
     }
   }
   return absl::OkStatus();
@@ -196,7 +196,7 @@ Status ProcessStage::check_lines(Said const& said, packet::Batch const& batch) c
 bool ProcessStage::receive() {
   bool worked = false;
   if (const Status status = gather_lines(); !status.ok()) {
-    process_->fail(*link_, concat("its process lies: ", std::string(status.message())));
+    process_->fail(*link_, concat("NF process violated the protocol: ", std::string(status.message())));
     return false;
   }
   for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
@@ -207,10 +207,10 @@ bool ProcessStage::receive() {
     }
     if (status.ok()) {
       status =
-          sent_.empty() ? absl::DataLossError("it gives back what it does not have") : take(sent_.front(), **message);
+          sent_.empty() ? absl::DataLossError("it returns a unit it does not have") : take(sent_.front(), **message);
     }
     if (!status.ok()) {
-      process_->fail(*link_, concat("its process lies: ", std::string(status.message())));
+      process_->fail(*link_, concat("NF process violated the protocol: ", std::string(status.message())));
       break;
     }
     of_host_->take();
@@ -273,10 +273,10 @@ Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot)
       continue;
     }
     if (!is_sound(entry, packet)) {
-      return absl::DataLossError("a packet has bounds or a verdict that cannot be");
+      return absl::DataLossError("a packet has invalid bounds or an invalid verdict");
     }
     if (!may_move && is_alive(entry.verdict) && !has_bounds_of(entry, packet)) {
-      return absl::DataLossError("a packet has other bounds, and its NF does not say that it writes `meta.length`");
+      return absl::DataLossError("a packet has other bounds, and `meta.length` is not in the writes of its NF");
     }
   }
   return absl::OkStatus();

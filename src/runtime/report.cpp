@@ -156,7 +156,7 @@ std::string to_text(Report const& report) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "chain     {}\n", report.chain);
   if (report.cpu_instead_of_gpu) {
-    fmt::format_to(out, "device    none: the CPU implementations served, for NFs placed `on: gpu` too{}\n",
+    fmt::format_to(out, "device    not used: the CPU implementations served, for NFs placed `on: gpu` too{}\n",
                    indented(report.device_note, 10));
   } else {
     fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
@@ -199,9 +199,8 @@ std::string to_text(Report const& report) {
       fmt::format_to(out, "{:<9} {} packets did not fit into its ring and were dropped\n", nf.name, nf.queue_drops);
     }
     if (nf.slow_downs + nf.pauses > 0) {
-      fmt::format_to(out,
-                     "{:<9} slowed those in front of it down {} times, paused {} times; at most {} packets waited\n",
-                     nf.name, nf.slow_downs, nf.pauses, nf.most_waiting);
+      fmt::format_to(out, "{:<9} sent {} back-pressure signals, paused {} times; peak queue {} packets\n", nf.name,
+                     nf.slow_downs, nf.pauses, nf.most_waiting);
     }
     if (total(nf.statistics) > 0) {
       fmt::format_to(out, "{:<9} {}\n", nf.name, list(nf.statistics));
@@ -212,7 +211,7 @@ std::string to_text(Report const& report) {
   }
   for (NfReport const& nf : report.nfs) {
     if (nf.process_refusals > 0) {
-      fmt::format_to(out, "WARNING   {}: its process was refused {} times what it may not write\n", nf.name,
+      fmt::format_to(out, "WARNING   {}: {} forbidden writes of its process were refused\n", nf.name,
                      nf.process_refusals);
     }
     if (nf.process_restarts > 0) {
@@ -227,8 +226,8 @@ std::string to_text(Report const& report) {
     }
     if (nf.kernel_faults > 0) {
       fmt::format_to(out,
-                     "WARNING   {}: its kernel accessed memory out of bounds {} times; packets that it did so for "
-                     "were dropped (kernel_fault)\n",
+                     "WARNING   {}: its kernel accessed memory out of bounds {} times; the packets concerned were "
+                     "dropped (kernel_fault)\n",
                      nf.name, nf.kernel_faults);
     }
   }

@@ -20,7 +20,7 @@ Status Rescue::too_late() const {
 Rescue::Outcome Rescue::lost(Status const& why) {
   is_reading_ = false;
   if (!std::exchange(warned_, true)) {
-    spdlog::warn("NF {}: packets that only device {} has cannot be brought back: {}", stage_,
+    spdlog::warn("NF {}: packets held only by device {} cannot be recovered: {}", stage_,
                  device_nf_->device().info().name, why.ToString());
   }
   if (absl::IsDeadlineExceeded(why)) {

@@ -88,7 +88,7 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   chain::Findings findings;
   while (first.size() < config_.nfs.size()) {
     if (options.processes.give_up.stop_requested()) {
-      return absl::CancelledError("the start was given up");
+      return absl::CancelledError("the start was aborted");
     }
     chain::NfConfig const& config = config_.nfs[first.size()];
     if (config.isolation == chain::Isolation::kProcess) {
@@ -201,7 +201,7 @@ Status Session::make_pools(chain::RunOptions const& options) {
       const std::uint32_t there = before_->session->config_.tuning.pool_slots;
       if (placed.tuning.pool_slots > there) {
         return absl::FailedPreconditionError(
-            concat("it needs ", placed.tuning.pool_slots, " slots for packets, and the chain that runs has ", there));
+            concat("it needs ", placed.tuning.pool_slots, " slots for packets, and the running chain has ", there));
       }
       placed.tuning.pool_slots = there;
     }
@@ -211,7 +211,7 @@ Status Session::make_pools(chain::RunOptions const& options) {
   config_.flow.mode = placed.flow.mode;
   const std::uint32_t pools = has_own_ends_ ? shards : 1;
   if (before_ && before_->session->pools_.size() != pools) {
-    return absl::FailedPreconditionError("its shards divide what arrives in another way");
+    return absl::FailedPreconditionError("its shards divide packets differently");
   }
   for (std::uint32_t i = 0; i < pools; ++i) {
     if (options.make_pool) {

@@ -50,14 +50,14 @@ struct Session::Successors {
 /// Whether stages can take other NFs at all.
 Status Session::can_change() const {
   if (sharing_ != nullptr) {
-    return cannot_change({}, "the NFs share their GPU (--share), in which parts are made for those that there are");
+    return cannot_change({}, "the NFs share their GPU (--share), and its SM partitions are made for the present NFs");
   }
   for (Section const& section : sections_) {
     for (std::size_t i = 0; i < section.part.end - section.part.first; ++i) {
       // units of before may come there after the first one of another version
       if (section.wiring.pushers(section.wiring.in_front_of(i)) > 1) {
         return cannot_change(
-            {}, concat("several ways of the graph lead to NF '", config_.nfs[section.part.first + i].name, "'"));
+            {}, concat("several branches of the graph lead to NF '", config_.nfs[section.part.first + i].name, "'"));
       }
     }
   }
@@ -244,18 +244,18 @@ Status Session::check_successors(Successors const& made) const {
         return cannot_change(now.config.position, concat("NF '", now.config.name, "': ", what));
       };
       if (!are_alike(now.instance->descriptor(), next.descriptor())) {
-        return refuse("it says that it is another one");
+        return refuse("it reports a different NF");
       }
       if (next.descriptor().sharding == nf::Sharding::kOwn && made.instances[i].size() > 1) {
         return refuse("it divides the packets of several shards");
       }
       if (next.descriptor().sharding != nf::Sharding::kPacket && made.is_isolated) {
-        return refuse("it keeps what packets leave in it in a process of its own");
+        return refuse("it keeps state in a process of its own");
       }
       const bool has_same_hints =
           now.instance->look([&next](nf::Nf const& before) { return before.hints() == next.nf().hints(); });
       if (!devices_.empty() && !has_same_hints) {  // the plan is made for all of them
-        return refuse("it reads or writes other fields of packets now, and so the plan is another one");
+        return refuse("it now reads or writes other fields of packets, and so the plan changes");
       }
     }
   }

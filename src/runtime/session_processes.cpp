@@ -78,7 +78,7 @@ Status Session::replicate_process(nf::Registry const& registry, chain::RunOption
     nf::Instance const& one = *first[nfs.size()].instance;
     if (!are_alike(one.descriptor(), made[i].instance->descriptor())) {
       return absl::DataLossError(
-          concat(configs[i].position, ": NF '", one.name(), "' says that it is another one in another process"));
+          concat(configs[i].position, ": NF '", one.name(), "' reports a different NF in another process"));
     }
     nfs.push_back({std::move(configs[i]), std::move(made[i].instance)});
   }

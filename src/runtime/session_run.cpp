@@ -90,7 +90,7 @@ Status Session::start() {
     std::ranges::transform(process_heirs_, std::back_inserter(processes), &ProcessHeir::before);
     return before_->session->pass_on(std::move(adopted), processes)
                ? absl::OkStatus()
-               : absl::FailedPreconditionError("the chain that this one was to go on for has ended");
+               : absl::FailedPreconditionError("the chain to be replaced has ended");
   }
   for (auto const& source : sources_) {
     source->start();
@@ -246,7 +246,7 @@ std::vector<std::string> Session::start_report() const {
     lines.push_back(concat(nf::kWarning, warning));
   }
   for (std::string const& nf : begins_anew_) {
-    lines.push_back(concat(nf::kWarning, "NF '", nf, "' begins anew: what packets had left in it does not go along"));
+    lines.push_back(concat(nf::kWarning, "NF '", nf, "' restarts without its previous state"));
   }
   for (nf::Instance const* nf : first_instances()) {
     for (std::string const& warning : chain::warnings_of(*nf)) {
@@ -273,15 +273,15 @@ std::vector<std::string> Session::start_report() const {
       lines.push_back(std::move(line));
     }
     if (chain::is_mix_assumed(config_.rx)) {
-      lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
+      lines.emplace_back("         for a simple IMIX: the traffic of rx is unknown before the run");
     }
   } else if (wants_device()) {
-    lines.push_back(concat("device   none: the CPU implementations serve, for NFs placed `on: gpu` too",
+    lines.push_back(concat("device   not used: the CPU implementations serve, for NFs placed `on: gpu` too",
                            indented(no_device_reason_, 9)));
   } else if (placement_ && placement_->device.empty()) {
-    lines.push_back(concat("device   none: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
+    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
   } else {
-    lines.push_back(concat("device   none (", no_device_reason_, ")"));
+    lines.push_back(concat("device   not used (", no_device_reason_, ")"));
   }
   lines.push_back(concat("rx       ", sources_.front()->describe()));
   if (config_.shards > 1) {

@@ -153,7 +153,7 @@ Status Session::find_heirs(bool new_keys) {
   }
   if (!writers.empty()) {
     return absl::FailedPreconditionError(
-        concat("NF '", writers.front(), "' writes files that another NF writes now, which it does not go on for"));
+        concat("NF '", writers.front(), "' writes files of another running NF, which it does not replace"));
   }
   return absl::OkStatus();
 }
@@ -302,8 +302,8 @@ Status Session::take_over() {
   abandoned_before_ = before.abandoned_device();
   if (!before.is_empty_) {
     // what is still inside has its slots for ever
-    Status status(before.outcome_.code(), concat("the chain that this one goes on for ended with an error: ",
-                                                 std::string(before.outcome_.message())));
+    Status status(before.outcome_.code(),
+                  concat("the replaced chain ended with an error: ", std::string(before.outcome_.message())));
     heirs_.clear();
     process_heirs_.clear();
     before_.reset();
@@ -324,7 +324,7 @@ Status Session::take_over() {
     for (std::size_t nf = 0; nf < said.size(); ++nf) {
       Entry const& entry = first_of(heir.first + nf);
       if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
-        spdlog::warn("{}: NF '{}' begins anew: {}", entry.config.position, entry.config.name,
+        spdlog::warn("{}: NF '{}' restarts without its previous state: {}", entry.config.position, entry.config.name,
                      log_line(std::string(said[nf].message())));
       }
     }

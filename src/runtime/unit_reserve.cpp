@@ -78,12 +78,12 @@ Status still_coming(memory::PacketPool const& pool, std::uint32_t units, std::ui
     return absl::OkStatus();
   }
   const std::string copies = slots == 0 ? std::string() : concat(" beside ", slots, " slots for copies");
-  return absl::ResourceExhaustedError(concat("device work that never ended keeps ", pool.quarantined_slots(),
-                                             " of the ", pool.slots(),
-                                             " slots of the packet pool, and what is left does not hold ", units,
-                                             " units, or one of ", pool.unit_packets(), " packets", copies,
-                                             ": the run cannot go on. A larger tuning.pool_slots lets it, or a longer "
-                                             "tuning.device_limit_ms if the device is slow"));
+  return absl::ResourceExhaustedError(
+      concat("unfinished device work keeps ", pool.quarantined_slots(), " of the ", pool.slots(),
+             " slots of the packet pool, and the rest does not hold ", units, " units, or one of ", pool.unit_packets(),
+             " packets", copies,
+             ": the run cannot continue. A larger tuning.pool_slots lets it, or a longer "
+             "tuning.device_limit_ms if the device is slow"));
 }
 
 }  // namespace catena::runtime

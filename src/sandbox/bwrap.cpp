@@ -76,7 +76,7 @@ constexpr std::array kObstacles = {
 
 std::string what_helps(SandboxOptions const& options) {
   if (::access(options.bwrap.c_str(), X_OK) != 0) {
-    return concat("; ", options.bwrap, " is not there; as root: apt-get install bubblewrap");
+    return concat("; ", options.bwrap, " is missing; as root: apt-get install bubblewrap");
   }
   for (Obstacle const& obstacle : kObstacles) {
     if (setting(obstacle.file) == obstacle.value) {
@@ -130,7 +130,7 @@ std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds
 Status explain_failure(SandboxOptions const& options, std::string_view what_it_said) {
   return absl::UnavailableError(concat(
       "cannot start '", options.program,
-      "' in a sandbox: ", what_it_said.empty() ? "bubblewrap did not say why" : what_it_said, what_helps(options)));
+      "' in a sandbox: ", what_it_said.empty() ? "bubblewrap gave no reason" : what_it_said, what_helps(options)));
 }
 
 }  // namespace catena::sandbox

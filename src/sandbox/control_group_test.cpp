@@ -247,7 +247,7 @@ TEST(NoGroups, it_is_said_where_none_can_be_made) {
     GTEST_SKIP() << "this user cannot hide control groups";
   }
   EXPECT_THAT(said, HasSubstr("UNAVAILABLE"));
-  EXPECT_THAT(said, HasSubstr("no hierarchy that limits memory is mounted"));
+  EXPECT_THAT(said, HasSubstr("no hierarchy with memory limits is mounted"));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ Status add_folder(FileDescriptor folder, fs::path const& from, fs::path const& t
     }
     if (image.entries.size() == kMaxEntries) {
       return absl::InvalidArgumentError(
-          concat("root '", from.string(), "': more than ", kMaxEntries, " names that a sandbox would have to be told"));
+          concat("root '", from.string(), "': more than ", kMaxEntries, " names to pass to a sandbox"));
     }
     if (S_ISLNK(status.st_mode)) {
       image.entries.push_back({Image::Kind::kLink, read_link(fd, name.c_str()), target});

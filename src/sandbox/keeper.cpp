@@ -120,7 +120,7 @@ SandboxedProcess::Keeper::~Keeper() {
     return;
   }
   if (const Status ended = end(); !ended.ok()) {
-    spdlog::error("process {} of '{}' is left behind: {}", program_ != 0 ? program_ : outer_, options_.program,
+    spdlog::error("process {} of '{}' is left running: {}", program_ != 0 ? program_ : outer_, options_.program,
                   std::string(ended.message()));
   }
   const auto stop = [this] {

@@ -198,7 +198,7 @@ Result<GroupPlaces> find_group_places() {
     return places;
   }
   const std::optional<fs::path> own = folder_of("", memberships, mounts);
-  return own ? find_in_v2(*own) : absl::UnavailableError("no hierarchy that limits memory is mounted");
+  return own ? find_in_v2(*own) : absl::UnavailableError("no hierarchy with memory limits is mounted");
 }
 
 }  // namespace catena::sandbox

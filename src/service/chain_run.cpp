@@ -176,7 +176,7 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain
     CATENA_RETURN_IF_ERROR(take_rights_of(caller));
     const nf::YamlScope scope(yaml_limits(caller));
     if (before && before->session == nullptr) {
-      return absl::FailedPreconditionError(concat("chain '", config.name, "' does not run"));
+      return absl::FailedPreconditionError(concat("chain '", config.name, "' is not running"));
     }
     return Session::create(std::move(config), options, registry, give_up, std::move(before));
   } catch (std::exception const& error) {
@@ -240,7 +240,7 @@ template <typename Out>
 Result<Out> ChainRun::with_session(std::function<Result<Out>(Session&)> const& work) {
   const Guest guest(shared_);
   if (guest.session() == nullptr) {
-    return absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
+    return absl::FailedPreconditionError(concat("chain '", shared_->name, "' is not running"));
   }
   Result<Out> result = absl::UnknownError("");
   try {
@@ -293,8 +293,9 @@ Result<std::optional<runtime::Replacement>> ChainRun::look_at_traffic() {
 Status ChainRun::can_be_followed_by(chain::ChainConfig next) {
   const nf::YamlScope scope(yaml_limits(caller_));
   const Guest guest(shared_);
-  return guest.session() != nullptr ? guest.session()->can_be_followed_by(std::move(next))
-                                    : absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
+  return guest.session() != nullptr
+             ? guest.session()->can_be_followed_by(std::move(next))
+             : absl::FailedPreconditionError(concat("chain '", shared_->name, "' is not running"));
 }
 
 void ChainRun::stop() {

@@ -21,8 +21,8 @@ constexpr std::chrono::seconds kEndLimit{10};
 
 Status does_not_end(std::string const& name, std::string const& fifo) {
   return absl::UnavailableError(
-      concat("chain '", name, "' does not end",
-             fifo.empty() ? "" : concat("; its output ", fifo, " is a FIFO that may have no reader")));
+      concat("chain '", name, "' did not stop within the limit",
+             fifo.empty() ? "" : concat("; its output ", fifo, " is a FIFO and may have no reader")));
 }
 
 bool may_touch(Applied const& applied, Caller const& caller) {
@@ -89,9 +89,9 @@ Status ChainSet::check_room(Caller const& caller) const {
   });
   if (chains_.size() >= kMaxChains ||
       (!is_privileged(caller) && static_cast<std::size_t>(of_user) >= kMaxChainsOfUser)) {
-    return absl::ResourceExhaustedError(concat("there are ", chains_.size(), " chains, ", of_user,
-                                               " of them yours; a service has room for ", kMaxChains, ", ",
-                                               kMaxChainsOfUser, " of one user; delete one"));
+    return absl::ResourceExhaustedError(concat("the service has ", chains_.size(), " chains, ", of_user,
+                                               " of them yours; it has room for ", kMaxChains, ", ", kMaxChainsOfUser,
+                                               " of one user; delete one"));
   }
   return absl::OkStatus();
 }
@@ -190,7 +190,7 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
 /// With the rights and the options that a chain runs with it was made.
 Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& old) {
   if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
-    return absl::FailedPreconditionError("it does not run");
+    return absl::FailedPreconditionError("it is not running");
   }
   if (old->applied.options != applied.options || old->applied.caller != applied.caller ||
       old->applied.tenant != applied.tenant) {
@@ -228,7 +228,7 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
   }
   if (absl::IsFailedPrecondition(status) || absl::IsAborted(status)) {
     result.why_anew = std::string(status.message());
-    spdlog::info("{}: is made anew: {}", applied.name, log_line(result.why_anew));
+    spdlog::info("{}: is replaced: {}", applied.name, log_line(result.why_anew));
     return false;
   }
   CATENA_RETURN_IF_ERROR(absl::IsUnavailable(status) ? status : as_callers(status));
@@ -251,7 +251,8 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
   if (absl::IsFailedPrecondition(swap.status)) {
     if (old && old->run != nullptr && old->run->state() == ChainState::kRunning) {
       result.why_lossy = std::string(swap.status.message());
-      spdlog::info("{}: what arrives until it is made anew is lost: {}", applied.name, log_line(result.why_lossy));
+      spdlog::info("{}: packets that arrive during the replacement are lost: {}", applied.name,
+                   log_line(result.why_lossy));
     }
     swap = make_and_swap(applied, std::move(prepared), old, gone);
   }
@@ -419,7 +420,7 @@ void ChainSet::put(Entry entry) {
 Result<ChainSet::Entry> ChainSet::entry_for(std::string const& name, Caller const& caller) const {
   const auto found = chains_.find(name);
   if (found == chains_.end()) {
-    return absl::NotFoundError(concat("there is no chain '", name, "'"));
+    return absl::NotFoundError(concat("no chain is named '", name, "'"));
   }
   if (!may_touch(found->second.applied, caller)) {
     return absl::PermissionDeniedError(concat("chain '", name, "' is another user's"));
@@ -446,7 +447,7 @@ Status ChainSet::give_up_start(std::string const& name, std::unique_lock<std::mu
   run.reset();  // without the mutex: it may take time to end
   lock.lock();
   return has_ended ? absl::OkStatus()
-                   : absl::UnavailableError(concat("chain '", name, "' is still being made, and ends after that"));
+                   : absl::UnavailableError(concat("chain '", name, "' is still starting, and ends after the start"));
 }
 
 Status ChainSet::stop(std::string const& name, Caller const& caller) {
@@ -486,8 +487,7 @@ Status ChainSet::lift_quarantine(std::string const& name, Caller const& caller) 
     CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
   }
   if (!is_privileged(caller)) {
-    return absl::PermissionDeniedError(
-        "who lifts a quarantine lets a kernel back that took the device of all down: that is for root");
+    return absl::PermissionDeniedError("only root may lift a quarantine: the kernel has crashed a shared device");
   }
   if (servers_ == nullptr || !servers_->reset(name).ok()) {
     return absl::FailedPreconditionError(concat("chain '", name, "' is not in quarantine"));

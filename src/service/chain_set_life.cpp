@@ -27,7 +27,7 @@ ChainSet::~ChainSet() {
 void ChainSet::start_remembered() {
   for (StateStore::Loaded const& loaded : store_.load()) {
     if (!loaded.applied.ok()) {
-      spdlog::error("{}: not what the service wrote, so its chain is not started: {}", loaded.path,
+      spdlog::error("{}: not written by the service, so its chain is not started: {}", loaded.path,
                     log_line(std::string(loaded.applied.status().message())));
       continue;
     }
@@ -92,7 +92,7 @@ void ChainSet::watch() {
 void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> const& run) {
   Result<std::optional<runtime::Replacement>> found = run->look_at_traffic();
   if (!found.ok()) {
-    spdlog::warn("{}: cannot be placed for the packets that come now: {}", name,
+    spdlog::warn("{}: cannot be placed for the present traffic: {}", name,
                  log_line(std::string(found.status().message())));
   }
   if (!found.ok() || !*found) {
@@ -111,9 +111,9 @@ void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> con
   lock.unlock();
   const Swap swap = start_and_swap(applied, std::move(prepared), {run, fifo, false, true});
   if (swap.status.ok()) {
-    spdlog::info("{}: placed anew: {}", name, log_line((*found)->why));
+    spdlog::info("{}: placement changed: {}", name, log_line((*found)->why));
   } else {
-    spdlog::warn("{}: is not placed anew ({}): {}", name, log_line((*found)->why),
+    spdlog::warn("{}: placement not changed ({}): {}", name, log_line((*found)->why),
                  log_line(std::string(swap.status.message())));
   }
 }

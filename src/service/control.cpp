@@ -62,8 +62,8 @@ HttpResponse other_method(std::string allowed) {
 HttpResponse no_such_resource(std::string const& path) {
   return error_response(
       kNotFound, absl::NotFoundError(concat(
-                     "there is no ", path,
-                     "; there are /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/chains/NAME/reset, /v1/ports, "
+                     "unknown path ", path,
+                     "; known: /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/chains/NAME/reset, /v1/ports, "
                      "/v1/version and /metrics")));
 }
 
@@ -102,7 +102,7 @@ HttpResponse apply(ChainSet& chains, std::string const& name, HttpRequest const&
   const Json request = parse_request(asked.body);
   if (!request.is_object() || !request.contains("file") || !request["file"].is_string()) {
     return failed(absl::InvalidArgumentError(
-        "the body must be JSON: {\"file\": \"/path/of/chain.yaml\"}, with \"options\" if there are some"));
+        "the body must be JSON: {\"file\": \"/path/of/chain.yaml\"}, and \"options\" if needed"));
   }
   for (auto const& [key, value] : request.items()) {
     if (key != "file" && key != "options" && key != "dry_run") {
@@ -272,7 +272,7 @@ HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRe
     if (own.uid != 0 && !is_privileged(*caller)) {
       return failed(absl::PermissionDeniedError(concat("this service runs as user ", own.uid,
                                                        " and cannot take the rights of user ", caller->uid,
-                                                       "; only a service that root started serves many users")));
+                                                       "; only a service started by root serves many users")));
     }
     return route(chains, version, request, *caller);
   });
@@ -281,8 +281,7 @@ HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRe
 HttpResponse answer_metrics(ChainSet const& chains, std::string const& version, HttpRequest const& request) {
   return guarded(request, [&] {
     if (request.path != "/metrics") {
-      return error_response(kNotFound,
-                            absl::NotFoundError(concat("there is no ", request.path, "; there is /metrics")));
+      return error_response(kNotFound, absl::NotFoundError(concat("unknown path ", request.path, "; known: /metrics")));
     }
     return request.method == "GET" ? metrics_of(chains, own_user(), version) : other_method("GET");
   });

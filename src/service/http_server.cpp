@@ -164,7 +164,7 @@ struct Connection {
           error_response(MHD_HTTP_SERVICE_UNAVAILABLE,
                          absl::UnavailableError(concat("too many requests at once: ", HttpServer::kMaxStartsOfUser,
                                                        " of one user may wait, and ", HttpServer::kMaxStarts,
-                                                       " of all; end one, or what it waits for")));
+                                                       " of all; end one, or end its wait")));
     }
     --server.requests_;
     return response;

@@ -98,7 +98,7 @@ Status ControlSocket::listen_at(std::string const& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode)) {
-      return absl::AlreadyExistsError(concat(path, " is there and no socket"));
+      return absl::AlreadyExistsError(concat(path, " exists and is not a socket"));
     }
     ::unlink(path.c_str());  // of a service that was killed: the lock is ours
   }

@@ -43,7 +43,7 @@ Result<std::unique_ptr<device::remote::ServerPool>> make_servers(std::optional<c
     return program.status();
   }
   if (!program.ok()) {
-    spdlog::warn("devices are opened in this process, which a kernel that traps takes down: {}",
+    spdlog::warn("devices are opened in this process, and a kernel that traps takes it down: {}",
                  std::string(program.status().message()));
     return nullptr;
   }

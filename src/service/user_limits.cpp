@@ -37,7 +37,7 @@ UserTurns::Turn::~Turn() {
 Result<UserTurns::Turn> UserTurns::take(uid_t user, std::stop_token const& gone) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait(lock, gone, [&] { return !taken_.contains(user); })) {
-    return absl::CancelledError("the request was given up");
+    return absl::CancelledError("the request was aborted");
   }
   taken_.insert(user);
   return Turn(*this, user);

@@ -41,7 +41,7 @@ Status check(NfDemand const& nf, std::size_t nfs) {
   }
   const auto unknown = std::find_if(nf.next.begin(), nf.next.end(), [nfs](std::size_t next) { return next >= nfs; });
   if (unknown != nf.next.end()) {
-    return absl::InvalidArgumentError(concat("NF ", nf.name, ": there is no NF ", *unknown, " behind it"));
+    return absl::InvalidArgumentError(concat("NF ", nf.name, ": unknown downstream NF ", *unknown));
   }
   return absl::OkStatus();
 }
@@ -62,7 +62,7 @@ Result<std::vector<std::size_t>> last_first(std::span<const NfDemand> nfs) {
     if (order.size() == before) {
       const auto open = std::find(is_done.begin(), is_done.end(), false) - is_done.begin();
       return absl::InvalidArgumentError(
-          concat("NF ", nfs[static_cast<std::size_t>(open)].name, " is behind itself, or behind NFs that are"));
+          concat("NF ", nfs[static_cast<std::size_t>(open)].name, " is downstream of itself, or of such an NF"));
     }
   }
   return order;
@@ -237,7 +237,7 @@ Result<Parts> parse_parts(std::string_view name) {
       std::find_if(kPartNames.begin(), kPartNames.end(), [name](auto const& entry) { return entry.second == name; });
   if (found == kPartNames.end()) {
     return absl::InvalidArgumentError(
-        concat("'", name, "' is nothing that parts of a GPU are made of; write green, blocks or none"));
+        concat("'", name, "' is not a kind of SM partition; write green, blocks or none"));
   }
   return found->first;
 }
@@ -246,7 +246,7 @@ Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu
   if (!(growth > 0 && growth < 1) || gpu.step == 0 || !(most_pps >= kMinPps)) {
     return absl::InvalidArgumentError(concat("a growth of ", growth, ", steps of ", gpu.step, " SMs and at most ",
                                              most_pps,
-                                             " packets a second; growth is between 0 and 1, the others are "
+                                             " packets per second; growth is between 0 and 1, the others are "
                                              "1 or more"));
   }
   for (NfDemand const& nf : nfs) {

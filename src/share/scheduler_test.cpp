@@ -266,7 +266,7 @@ TEST(Scheduler, says_why_it_cannot) {
   nfs[1] = heavy("ids");
   nfs[0].next = {1};
   nfs[1].next = {0};
-  EXPECT_THAT(schedule(Mode::kScheduled, nfs, {28, 1}).status().message(), HasSubstr("NF fw is behind itself"));
+  EXPECT_THAT(schedule(Mode::kScheduled, nfs, {28, 1}).status().message(), HasSubstr("NF fw is downstream of itself"));
   nfs[1].next = {7};
   EXPECT_TRUE(absl::IsInvalidArgument(schedule(Mode::kScheduled, nfs, {28, 1}).status()));
   nfs[1] = heavy("ids");

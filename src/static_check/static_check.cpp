@@ -203,8 +203,8 @@ Result<Report> run(device::ProgramSource const& source, std::size_t own, Limits 
   Report refused;
   refused.refused.push_back(
       whole("no-end", concat("the check of '", source.files.front().name,
-                             "' did not come to an end (it took too much time or memory, or broke the compiler that it "
-                             "is made with); write the kernel simpler: shorter expressions, fewer nested templates")));
+                             "' did not finish (it took too much time or memory, or broke its compiler); write the "
+                             "kernel simpler: shorter expressions, fewer nested templates")));
   return refused;
 }
 
@@ -229,7 +229,7 @@ Result<Report> check_kernel(device::ProgramSource const& source, Limits const& l
   std::error_code error;
   if (!std::filesystem::exists(checker(), error)) {
     return absl::UnavailableError(
-        concat("kernels cannot be checked: there is no ", checker().string(), "; install catena with it"));
+        concat("kernels cannot be checked: no ", checker().string(), "; install catena with it"));
   }
   CATENA_ASSIGN_OR_RETURN(report, run(source, own, limits));
   const auto place = [](Finding const& finding) { return std::tuple(finding.file, finding.line, finding.column); };

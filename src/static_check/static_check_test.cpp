@@ -127,10 +127,9 @@ TEST(StaticCheck, a_finding_names_file_line_and_column_and_what_to_write) {
   const std::string kernel = "#include \"held.hpp\"\n" + testing::kernel_with({});
   const Report report = check_files({{"base.kernel.cpp", kernel.c_str()}, {"held.hpp", header.c_str()}});
   ASSERT_THAT(report.refused, SizeIs(1)) << testing::text_of(report.refused);
-  EXPECT_EQ(
-      report.refused.front().text(),
-      "held.hpp:5:16: 'catena::u32 *' is a pointer that nothing checks; use an IsoPtr from Context or PacketView, or "
-      "an index [pointer]");
+  EXPECT_EQ(report.refused.front().text(),
+            "held.hpp:5:16: 'catena::u32 *' is an unchecked pointer; use an IsoPtr from Context or PacketView, or "
+            "an index [pointer]");
 }
 
 TEST(StaticCheck, what_the_compiler_refuses_is_a_finding_where_the_author_wrote_it) {

@@ -228,8 +228,8 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(result.stdout, r"speed +[0-9.]+ m?s, [0-9.]+ [kM]pps, [0-9.]+ [MG]bps, ")
 
     def test_the_start_says_what_each_nf_passes_unseen(self):
-        control = "passes unseen: link-local control frames (ARP, LLDP, STP)"
-        unlike = "passes unseen: what is not IPv4, datagrams cut short, link-local control frames (ARP, LLDP, STP)"
+        control = "forwards without inspection: link-local control frames (ARP, LLDP, STP)"
+        unlike = "forwards without inspection: non-IPv4, truncated datagrams, link-local control frames (ARP, LLDP, STP)"
         with open(self.chain(tx="null"), encoding="utf-8") as file:
             text = file.read()
         for keys, expected in (("", [control, unlike, control]),
@@ -240,7 +240,7 @@ class CommandLine(unittest.TestCase):
                 file.write(text.replace("  nfs:\n", keys + "  nfs:\n"))
             result = catena("run", path, "--device", "none")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertEqual([line.strip() for line in result.stderr.splitlines() if "passes unseen" in line], expected)
+            self.assertEqual([line.strip() for line in result.stderr.splitlines() if "forwards without inspection" in line], expected)
 
     def test_missing_cuda_is_an_error_that_says_what_is_missing(self):
         if os.path.exists("/dev/nvidiactl"):
@@ -255,11 +255,11 @@ class CommandLine(unittest.TestCase):
         result = catena("run", self.chain(device="auto", tx="null"), env={"OCL_ICD_VENDORS": self.path("no-such-folder")})
         self.assertEqual(result.returncode, 0, result.stderr)
         start = result.stderr.splitlines()
-        self.assertEqual(start[0], "device   none: the CPU implementations serve, for NFs placed `on: gpu` too")
+        self.assertEqual(start[0], "device   not used: the CPU implementations serve, for NFs placed `on: gpu` too")
         self.assertRegex(start[1], "^         cuda: .*libcuda.so.1")
         self.assertRegex(start[2], "^         opencl: ")
         report = result.stdout.splitlines()
-        self.assertEqual(report[1], "device    none: the CPU implementations served, for NFs placed `on: gpu` too")
+        self.assertEqual(report[1], "device    not used: the CPU implementations served, for NFs placed `on: gpu` too")
         self.assertRegex(report[2], "^          cuda: .*libcuda.so.1")
         self.assertRegex(report[3], "^          opencl: ")
         self.assertNotIn("WARNING", result.stderr + result.stdout)
@@ -338,7 +338,7 @@ class CommandLine(unittest.TestCase):
         for command in ("check", "run"):
             result = catena(command, path)
             self.assertEqual(result.returncode, 1)
-            for words in (":9:52: unknown key 'rulse'; did you mean 'rules'? That key is required",
+            for words in (":9:52: unknown key 'rulse'; did you mean 'rules'? The key is required",
                           ":10:", "did you mean 'nids'?", ":12:50: unknown key 'rouets'; did you mean 'routes'?"):
                 self.assertIn(words, result.stderr)
         many = "[" + ", ".join(f"{{name: r{i}, type: remark, on: gpu, config: {{map: [{{from: 0, to: 0}}]}}}}" for i in range(65)) + "]"
@@ -573,8 +573,8 @@ class CommandLine(unittest.TestCase):
             measured = catena("profile", "--nf", self.auto_chain(), "--device", "opencl", "--packet-bytes", "512",
                               "--seconds", "0", "--output", output)
             self.assertEqual(measured.returncode, 0, measured.stderr)
-            for words in (r"fw \(firewall, .*\n  cpu +[0-9.]+ ns a packet on one core",
-                          r"ids \(nids, .*\n  cpu +[0-9.]+ ns a packet on one core.*\n  kernel"):
+            for words in (r"fw \(firewall, .*\n  cpu +[0-9.]+ ns per packet on one core",
+                          r"ids \(nids, .*\n  cpu +[0-9.]+ ns per packet on one core.*\n  kernel"):
                 self.assertRegex(measured.stdout, words)
         with open(output, encoding="utf-8") as file:
             profile = json.load(file)
@@ -608,20 +608,20 @@ class CommandLine(unittest.TestCase):
                 chain = self.auto_chain(more=", isolation: process")
                 _, start, actual = self.run_auto_chain(chain, "--profile", profile)
                 self.assertRegex(start, r"in a process of its own, number \d+, on " + on)
-                self.assertIn("device   none (no NF of the chain is placed on the gpu)", start)
+                self.assertIn("device   not used (no NF of the chain is placed on the gpu)", start)
                 self.assertEqual(actual, expected)
 
     def test_what_an_nf_costs_decides_where_it_is_and_never_what_comes_out(self):
         run = self.run_auto_chain
         _, _, expected = run(self.auto_chain(on="cpu"))
         cases = (("gpu", self.profile_of_auto_chain("dear_cpu.json", 1e6, 10), "faster",
-                  r"ids  auto -> gpu: [0-9.]+ ns a packet, cpu 1000000.0 ns a packet; on the cpu the chain would achieve 0.00\d Mpps"),
+                  r"ids  auto -> gpu: [0-9.]+ ns per packet, cpu 1000000.0 ns per packet; on the cpu the chain would achieve 0.00\d Mpps"),
                  ("cpu", self.profile_of_auto_chain("dear_gpu.json", 5, 900_000), "not_faster",
-                  r"ids  auto -> cpu: 5.0 ns a packet, gpu [0-9.]+ ns a packet; with it on the gpu the chain would achieve"),
+                  r"ids  auto -> cpu: 5.0 ns per packet, gpu [0-9.]+ ns per packet; with it on the gpu the chain would achieve"),
                  ("cpu", self.profile_of_auto_chain("late.json", 1e6, 2_000_000), "latency",
                   r"no launch of it on the gpu ends within its latency_limit_us"),
                  ("cpu", self.profile_of_auto_chain("unknown.json", None, 10), "not_known",
-                  r"what it takes on the CPU for packets of 512 bytes is not known; `catena profile --nf .*` measures it"))
+                  r"its time on the CPU for packets of 512 bytes is unknown; `catena profile --nf .*` measures it"))
         for on, profile, reason, line in cases:
             with self.subTest(profile=profile):
                 chain = self.auto_chain()
@@ -650,11 +650,11 @@ class CommandLine(unittest.TestCase):
             if device == "auto" and os.path.exists("/dev/nvidiactl"):
                 continue
             report, start, actual = run(chain, "--profile", cases[0][1])
-            self.assertIn("device   none: NFs placed `on: auto` are on the CPU", start)
-            self.assertIn("there is no device", start)
+            self.assertIn("device   not used: NFs placed `on: auto` are on the CPU", start)
+            self.assertIn("no device is available", start)
             self.assertEqual([nf["on"] for nf in report["nfs"]], ["cpu", "cpu"])
             self.assertEqual(actual, expected)
-            self.assertIn("there is no device", catena("plan", chain, "--profile", cases[0][1]).stdout)
+            self.assertIn("no device is available", catena("plan", chain, "--profile", cases[0][1]).stdout)
 
     def test_profile_without_the_device(self):
         if os.path.exists("/dev/nvidiactl"):

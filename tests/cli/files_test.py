@@ -129,8 +129,8 @@ class Files(unittest.TestCase):
         self.refused("would be overwritten: 'file' at", self.chain(tx="{pcap: flows}", nfs=monitor.format("flows")))
 
     def test_an_output_that_cannot_be_is_said_by_check(self):
-        self.refused(f"chain.yaml:6:14: tx: {self.path('no/out.pcap')} cannot be written: there is no folder "
-                     f"{self.path('no')}; make it first", self.chain(tx="{pcap: no/out.pcap}"))
+        self.refused(f"chain.yaml:6:14: tx: {self.path('no/out.pcap')} cannot be written: no such folder: "
+                     f"{self.path('no')}; create it first", self.chain(tx="{pcap: no/out.pcap}"))
         self.refused("--record: /no/such/record cannot be written", self.chain(), "--record", "/no/such/record")
         self.refused(f"tx: {self.folder}/ is a folder", self.chain(tx="{pcap: .}"))
 

@@ -71,7 +71,7 @@ class Usage(unittest.TestCase):
                                (("run", self.chain, "--cores", "none"), "--cores"),
                                (("run",), "chain"),
                                (("run", self.chain, "-q", "-v"), "--verbose"),
-                               (("--nf-path", self.path("none"), "run", self.chain), f"there is no folder {self.path('none')}")):
+                               (("--nf-path", self.path("none"), "run", self.chain), f"no such folder: {self.path('none')}")):
             result = catena(*words)
             self.assertEqual(result.returncode, 2, (words, result.stderr))
             self.assertIn(message, result.stderr)
@@ -140,7 +140,7 @@ class Usage(unittest.TestCase):
         next(line for line in lines if "received" in line)
         self.write("some.rules", "alow any any any any any\n")
         process.send_signal(signal.SIGHUP)
-        refused = next(line for line in lines if "goes on as it was" in line)
+        refused = next(line for line in lines if "keeps running unchanged" in line)
         self.assertIn("some.rules:1:1", refused)
         self.write("some.rules", "deny any any any any any\n")
         process.send_signal(signal.SIGHUP)
@@ -167,15 +167,15 @@ class Usage(unittest.TestCase):
         for nfs in (f"{nf % 'fw'}, {nf % 'more'}", nf % "other"):
             self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nfs}]"))
             process.send_signal(signal.SIGHUP)
-            self.assertIn("the NFs are", next(line for line in lines if "goes on for this one" in line))
-            was = next(line for line in lines if "until now" in line)
+            self.assertIn("the NFs are", next(line for line in lines if "chain replaced without packet loss" in line))
+            was = next(line for line in lines if "before the replacement" in line)
             received, gone, dropped = (int(number) for number in re.findall(r"(?:received|sent|dropped) (\d+)", was))
             self.assertEqual((received, dropped), (gone, 0))
             sent += gone
             next(line for line in lines if re.match(r" +\d+ s  received", line))
         self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nf % 'other'}]").replace("60", "61"))
         process.send_signal(signal.SIGHUP)
-        self.assertIn("'rx' of 'spec' has changed", next(line for line in lines if "goes on as it was" in line))
+        self.assertIn("'rx' of 'spec' has changed", next(line for line in lines if "keeps running unchanged" in line))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=TIMEOUT_S)
         report = json.loads(out)

@@ -116,7 +116,7 @@ class Tutorial(unittest.TestCase):
                                        "sed -i 's/lan, wan/eht0, wan/' live.yaml\n"
                                        "if catena run live.yaml 2> live.log; then exit 9; fi\n")
         self.assertEqual(status, 0, output)
-        self.assertRegex(output, r"there is no interface 'eht0' here; there are: .*lan")
+        self.assertRegex(output, r"no interface is named 'eht0' here; available: .*lan")
 
 
 if __name__ == "__main__":

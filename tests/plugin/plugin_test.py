@@ -133,7 +133,7 @@ class Plugins(unittest.TestCase):
 
     def test_the_same_type_twice_is_refused_with_both_files(self):
         done = call(self.catena, "--nf-path", f"{self.path}:{self.path}", "show", "nfs", fails=True)
-        self.assertIn(f"{self.project}/build/ttl_guard/ttl_guard.so: NF type 'ttl_guard' is there already, from ",
+        self.assertIn(f"{self.project}/build/ttl_guard/ttl_guard.so: NF type 'ttl_guard' is registered already, from ",
                       done.stderr)
 
     def test_what_is_no_network_function_is_refused_by_name(self):

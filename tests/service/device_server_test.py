@@ -105,7 +105,7 @@ class DeviceServer(ServiceTest):
         self.applied(service, self.chain("a", rx=f"{{pcap: {fifo}}}", nfs=nfs), device="opencl", profile=str(profile))
         wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
         self.assertEqual(self.get(service, "a")["nfs"][0]["on"], "gpu")
-        wait_for(lambda: "a: placed anew: packets have 60 bytes now" in service.log())
+        wait_for(lambda: "a: placement changed: packets have 60 bytes now" in service.log())
         wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
         answer = self.get(service, "a")
         self.assertEqual((answer["nfs"][0]["on"], answer["state"]), ("cpu", "running"))
@@ -156,11 +156,11 @@ class DeviceServer(ServiceTest):
         words = [BIN, "serve", "--socket", self.folder / "x.sock", "--state", self.folder, "--device-servers", "tenant"]
         done = subprocess.run([*words, "--share", "fair"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("--share fair divides what one device server has", done.stderr)
+        self.assertIn("--share fair divides the device of one device server", done.stderr)
         service = self.serve("--device-servers", "tenant")
         status, answer = self.apply(service, self.chain("a", nfs=GPU_CHAIN), device="opencl", share="temporal")
         self.assertEqual(status, 400, answer)
-        self.assertIn("--share temporal divides what one device server has", answer["error"])
+        self.assertIn("--share temporal divides the device of one device server", answer["error"])
 
     def test_who_is_in_no_quarantine_cannot_be_let_out(self):
         service = self.serve()

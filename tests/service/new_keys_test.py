@@ -43,7 +43,7 @@ class NewKeys(ServiceTest):
         after = service.ask("GET", "/v1/chains/a")[1]
         self.assertEqual(after.get("state"), state, answer)
         self.assertNotIn(spi, self.states())
-        self.assertIn(f"there is no state of the association with SPI {spi}, and its keys are refused", answer["error"])
+        self.assertIn(f"no state of the association with SPI {spi}, and its keys are refused", answer["error"])
         self.assertIn("--new-keys", answer["error"])
         if state == "running":  # and it is the one that ran before
             self.assertGreaterEqual(after["rx"]["received_packets"], before["rx"]["received_packets"])

@@ -181,7 +181,7 @@ class Writers(NfProcessTest):
 """)
         os.kill(pid, signal.SIGKILL)
         lines = [""]
-        while "there is no state of the association with SPI 5000, and its keys are refused" not in lines[-1]:
+        while "no state of the association with SPI 5000, and its keys are refused" not in lines[-1]:
             lines.append(process.stderr.readline())
             self.assertTrue(lines[-1], "".join(lines))
         states = [file.read_text() for file in (self.folder / "sa.yaml.state").glob("encrypt-*")]

@@ -376,7 +376,7 @@ class Outputs(NfProcessTest):
         self.assertGreater(errors[0][1], 0)
 
     def test_what_cannot_be_written_is_said_before_packets_run(self):
-        for name, message in (("no/flows", "there is no folder"), (".", "is a folder"), ("chain.yaml", "overwritten")):
+        for name, message in (("no/flows", "no such folder: "), (".", "is a folder"), ("chain.yaml", "overwritten")):
             file = self.chain("process", [monitor(f"{{format: json, file: {name}}}")])
             for words in (["run", "--json", file], ["check", "--json", file]):
                 answer = json.loads(self.command(*words, status=1))
@@ -508,8 +508,8 @@ class VendorNf(NfProcessTest):
         image = self.image()
         for container, plugin, message in (("/no/such", "/opt/guard.so", "is no folder"),
                                            ("/", "/opt/guard.so", "this machine's own root"),
-                                           (image, "/opt/other.so", "there is no file /opt/other.so in the container"),
-                                           (image, "other.so", "there is no file")):
+                                           (image, "/opt/other.so", "no file /opt/other.so in the container"),
+                                           (image, "other.so", "no such file: ")):
             nf = f"{{name: g, plugin: {plugin}, isolation: {{container: {container}}}, config: {{minimum: 1}}}}"
             answer = self.run_chain(self.chain("", [nf]), status=1)
             self.assertIn(message, answer["errors"][0]["message"])
@@ -534,7 +534,7 @@ class VendorNf(NfProcessTest):
         (self.folder / "text.so").write_text("no object")
         cases = {
             f"{{name: a, plugin: {self.folder}/text.so}}": "cannot be loaded",
-            f"{{name: a, plugin: {self.folder}/missing.so}}": "there is no file",
+            f"{{name: a, plugin: {self.folder}/missing.so}}": "no such file: ",
             f"{{name: a, type: firewall, plugin: {self.object}, config: {{minimum: 1}}}}": "is a 'ttl_guard' and no 'firewall'",
             f"{{name: a, plugin: {self.object}, isolation: none, config: {{minimum: 1}}}}": "in a process of its own",
             "{name: a}": "missing key 'type'",
@@ -714,7 +714,7 @@ class InService(ServiceTest):
         done = subprocess.run([*words, BIN, "run", path, "--json"], capture_output=True, text=True, check=False,
                               timeout=LIMIT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr.count("no control groups: no hierarchy that limits memory is mounted"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("no control groups: no hierarchy with memory limits is mounted"), 1, done.stderr)
         doctor = json.loads(subprocess.run([*words, BIN, "doctor", "--json"], capture_output=True, text=True,
                                            check=False).stdout)
         finding = next(finding for finding in doctor if finding["subject"] == "control groups")

@@ -131,13 +131,13 @@ class Chains(ServiceTest):
         first = firewall()[1:-1]
         self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]")
         done = self.cli(service, "apply", file, "--dry-run")
-        self.assertEqual(done.stdout, f"a: would be made anew, without loss: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout, f"a: would be replaced, without loss: {file}: the NFs are fw, second instead of fw\n")
         done = self.cli(service, "apply", file)
-        self.assertEqual(done.stdout, f"a: running, made anew, without loss: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout, f"a: running, replaced, without loss: {file}: the NFs are fw, second instead of fw\n")
         self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)
         self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
         done = self.cli(service, "apply", file, "--workers", "1")
-        self.assertIn("a: running, made anew, with loss: it was applied with other options", done.stdout)
+        self.assertIn("a: running, replaced, with loss: it was applied with other options", done.stdout)
         status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
         self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
 
@@ -414,9 +414,9 @@ class Commands(ServiceTest):
         self.assertEqual(len(json.loads(self.cli(service, "get", "--json").stdout)["chains"]), 1)
         self.assertEqual(self.cli(service, "stop", "a").stdout, "a: stopped\n")
         self.assertEqual(self.cli(service, "delete", "a").stdout, "a: deleted\n")
-        self.assertIn("there is no chain 'a'", self.cli(service, "stop", "a", status=1).stderr)
+        self.assertIn("no chain is named 'a'", self.cli(service, "stop", "a", status=1).stderr)
         refused = json.loads(self.cli(service, "get", "..", "--json", status=1).stdout)
-        self.assertEqual(refused["errors"][0]["message"], "there is no chain '..'")
+        self.assertEqual(refused["errors"][0]["message"], "no chain is named '..'")
 
     def test_errors_of_a_file_have_its_positions(self):
         service = self.serve()
@@ -503,7 +503,7 @@ class Life(ServiceTest):
         done = subprocess.run([BIN, "serve", "--socket", self.folder / "s", "--state", self.folder / "state"],
                               capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no socket", done.stderr)
+        self.assertIn("is not a socket", done.stderr)
         self.assertEqual((self.folder / "s").read_text(), "mine")
 
     def test_chains_come_back_with_the_service(self):
@@ -566,7 +566,7 @@ class Life(ServiceTest):
         service = self.serve()
         wait_for(lambda: self.state(service, "a") == "running")
         self.assertEqual(len(service.ask("GET", "/v1/chains")[1]["chains"]), 1)
-        self.assertEqual(service.log().count("not what the service wrote"), 9)
+        self.assertEqual(service.log().count("not written by the service"), 9)
 
     def test_a_state_that_cannot_be_written_changes_nothing(self):
         service = self.serve()

@@ -206,7 +206,7 @@ class SharedPort(ServiceTest):
         status, answer = self.apply(self.service, self.member("beta", "{vlan: 10}"))
         self.assertEqual(status, 409)
         self.assertEqual(answer["error"], f"interface {INSIDE}: chains 'beta' (vlan 10) and 'acme' (dst 10.1.0.0/16) "
-                                          "want some of the same frames, and neither only those")
+                                          "want some of the same frames, and each also wants others")
         status, answer = self.apply(self.service, self.chain("own", rx=f"{{dev: {INSIDE}}}"))
         self.assertEqual(status, 409)
         self.assertEqual(answer["error"], f"interface {INSIDE} is used by chain 'acme'; both chains must say "

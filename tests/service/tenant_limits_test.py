@@ -45,7 +45,7 @@ class Processes(TenantTest):
         return waiting, self.process()
 
     def test_one_that_hangs_at_work_is_ended_and_started_again(self):
-        for what, why in (("hang", "does not answer"), ("spin", "does not answer"), ("lie", "nobody asked for"),
+        for what, why in (("hang", "does not answer"), ("spin", "does not answer"), ("lie", "sent an unexpected message"),
                           ("die", "ended by signal")):
             self.attacker.applied(self.chain_of(compute=what))
             first = self.process()
@@ -94,11 +94,11 @@ class Processes(TenantTest):
     def test_the_service_ends_one_that_hangs_while_it_is_made(self):
         _, pid = self.begin_to_apply(create="hang")
         self.assertEqual(self.service.end(), 0)
-        self.assertNotIn("not done", self.service.log())
+        self.assertNotIn("unfinished work", self.service.log())
         self.assertFalse(is_alive(pid))
 
     def test_one_that_lies_or_dies_while_it_is_made_is_an_error(self):
-        for what, why in (("lie", "does not say whether it has started"), ("die", "ended by signal")):
+        for what, why in (("lie", "does not report whether it has started"), ("die", "ended by signal")):
             status, answer = self.attacker.apply(self.chain_of(create=what))
             self.assertGreaterEqual(status, 400)
             self.assertIn(why, answer["error"])
@@ -140,7 +140,7 @@ class Processes(TenantTest):
         self.attacker.applied(self.chain_of(compute="hang"))
         self.process()
         self.assertEqual(self.service.end(), 0)
-        self.assertNotIn("not done", self.service.log())
+        self.assertNotIn("unfinished work", self.service.log())
 
 
 def doubled_aliases(count):
@@ -200,16 +200,16 @@ class Files(TenantTest):
         for waiting in [self.attacker.begin_to_apply(file) for _ in range(3)]:
             status, answer = waiting.answer()
             self.assertEqual(status, 400)
-            self.assertRegex(answer["error"], r"a.yaml:\d+:\d+: more than \d+ values and keys, with what aliases stand for")
+            self.assertRegex(answer["error"], r"a.yaml:\d+:\d+: more than \d+ values and keys, with the values of aliases")
         self.assertEqual(self.attacker.ask("GET", "/v1/chains")[1], {"chains": []})
         self.assertEqual(self.service.end(), 0)
-        self.assertNotIn("not done", self.service.log())
+        self.assertNotIn("unfinished work", self.service.log())
 
     def test_an_alias_to_what_it_is_in_is_refused(self):
         nf = "{name: fw, type: firewall, config: {a: &a [~, *a]}}"
         status, answer = self.attacker.apply(self.attacker.chain("a", nfs=f"[{nf}]"))
         self.assertEqual(status, 400)
-        self.assertIn("an alias stands for something that it is a part of", answer["error"])
+        self.assertIn("an alias refers to a value containing it", answer["error"])
 
 
 class Requests(TenantTest):
@@ -296,7 +296,7 @@ class Requests(TenantTest):
             time.sleep(0.1)
         status, answer = tenant.delete("a")
         self.assertEqual(status, 503)
-        self.assertIn(f"{fifo} is a FIFO that may have no reader", answer["error"])
+        self.assertIn(f"{fifo} is a FIFO and may have no reader", answer["error"])
 
 
 if __name__ == "__main__":

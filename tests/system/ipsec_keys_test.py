@@ -112,7 +112,7 @@ class Folder:
 class Run:
     """A chain that runs, and follows its file."""
 
-    OUTCOMES = ("another chain goes on for this one", "the chain goes on as it was", ": changed: ", "nothing has changed")
+    OUTCOMES = ("chain replaced without packet loss", "the chain keeps running unchanged", ": changed: ", "nothing has changed")
 
     def __init__(self, folder, chain, *words):
         self.folder = folder
@@ -161,10 +161,10 @@ class KeysTest(unittest.TestCase):
         self.assertEqual(of_spi, list(range(first, first + len(of_spi))), f"numbers of SPI {spi}")
 
     def assert_refused(self, run, said, spi=5000):
-        self.assertIn("the chain goes on as it was", said)
-        self.assertIn(f"there is no state of the association with SPI {spi}, and its keys are refused", said)
+        self.assertIn("the chain keeps running unchanged", said)
+        self.assertIn(f"no state of the association with SPI {spi}, and its keys are refused", said)
         self.assertIn("--new-keys", said)
-        self.assertNotIn("another chain goes on", said)
+        self.assertNotIn("chain replaced without packet loss", said)
         self.assertNotIn(spi, run.folder.states())
 
 
@@ -186,7 +186,7 @@ class Following(KeysTest):
                     run.wait_for_packets()
                     if shards == 1 or place == "process":  # in several shards of a chain it does not change at all
                         folder.bring_back_states()
-                        self.assertNotIn("goes on as it was", run.follow())
+                        self.assertNotIn("keeps running unchanged", run.follow())
                         wait_for(lambda: 5000 in dict(folder.numbers()), run.process)
                     self.assertEqual(run.end(), 0, run.said())
                 numbers = folder.numbers()
@@ -209,7 +209,7 @@ class Following(KeysTest):
                         folder.write_associations(association(5000), association(4096))
                         self.assert_refused(run, run.follow())
                         folder.write_associations(association(4096))
-                        self.assertIn("another chain goes on for this one", run.follow())
+                        self.assertIn("chain replaced without packet loss", run.follow())
                         run.wait_for_packets()
                         folder.write_associations(association(5000), association(4096))
                         self.assert_refused(run, run.follow())
@@ -305,7 +305,7 @@ class Shared(KeysTest):
                         run.wait_for_packets()
                         self.files.write_associations(association(7001, key=4097), file="other.yaml")
                         said = run.follow()
-                        self.assertIn("the chain goes on as it was", said)
+                        self.assertIn("the chain keeps running unchanged", said)
                         self.assertIn("NF 'outer': the association with SPI 7001 has the keys of the association with SPI "
                                       "4097 of NF 'inner'", said)
                         self.assertEqual(run.end(), 0, run.said())

@@ -139,7 +139,7 @@ TEST(Sharing, by_turns_with_other_chains_takes_a_server) {
   sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
   const auto session = session_of(two_nfs().value(), sharing);
   EXPECT_TRUE(absl::IsUnimplemented(session.status())) << session.status();
-  EXPECT_THAT(std::string(session.status().message()), HasSubstr("takes a device server"));
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("use a device server"));
 }
 
 TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {

@@ -265,7 +265,8 @@ TEST_F(Takeover, nfs_in_both_go_on_with_what_they_know_of_flows) {
   for (std::string const& spec : {few, more, few, more}) {
     auto next = make(load_spec(spec, ends("out.pcap")), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
-    EXPECT_THAT((*next)->start_report(), ::testing::Not(::testing::Contains(HasSubstr("begins anew"))));
+    EXPECT_THAT((*next)->start_report(),
+                ::testing::Not(::testing::Contains(HasSubstr("restarts without its previous state"))));
     run(*std::move(next));
     wait_for_packets(1111);
   }
@@ -307,7 +308,8 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
   for (std::string const& spec : {few, more, few}) {
     auto next = make(load_spec(spec, ends("out.pcap")), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
-    EXPECT_THAT((*next)->start_report(), ::testing::Not(::testing::Contains(HasSubstr("begins anew"))));
+    EXPECT_THAT((*next)->start_report(),
+                ::testing::Not(::testing::Contains(HasSubstr("restarts without its previous state"))));
     run(*std::move(next));
     wait_for_packets(2000);
   }
@@ -352,7 +354,7 @@ TEST_F(Takeover, files_of_processes_go_on) {
     wait_for_packets(3000);
     const auto other = make(load_spec("\n  nfs:\n" + monitor("another"), ends), true);
     EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
-    EXPECT_THAT(std::string(other.status().message()), HasSubstr("'another' writes files that another NF writes now"));
+    EXPECT_THAT(std::string(other.status().message()), HasSubstr("'another' writes files of another running NF"));
   }
   stop();
   std::ifstream flows(folder_.path("f.jsonl"));
@@ -376,7 +378,7 @@ TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   };
   refused(load(kTwo, 2, "  rx: {replay: {packet: 64, flows: 64, rate: 20000}}\n  tx: null\n"), "'rx' of 'spec'");
   refused(load(kTwo, 2, fmt::format("{}  tuning: {{pool_slots: 65536}}\n", kEnds)),
-          "'pool_slots' is 65536, and the chain that runs has");
+          "'pool_slots' is 65536, and the running chain has");
   const std::string monitor = "\n  nfs:\n    - {name: m, type: monitor, config: {export: [{format: json, file: f}]}}\n";
   EXPECT_TRUE(make(load_spec(monitor, kEnds), true).ok()) << "nobody writes there yet";
   const auto bad =

@@ -48,8 +48,7 @@ Result<std::unique_ptr<Device>> CudaDevice::create(Driver const& driver, int ord
   int count = 0;
   CATENA_CUDA_TRY(driver, cuDeviceGetCount(&count));
   if (ordinal < 0 || ordinal >= count) {
-    return absl::UnavailableError(
-        concat("there is no CUDA device number ", ordinal, "; found ", count, ", counted from 0"));
+    return absl::UnavailableError(concat("no CUDA device number ", ordinal, "; found ", count, ", counted from 0"));
   }
   CUdevice device = 0;
   CATENA_CUDA_TRY(driver, cuDeviceGet(&device, ordinal));

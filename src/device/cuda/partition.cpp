@@ -45,9 +45,10 @@ Result<std::vector<std::unique_ptr<Partition>>> CudaDevice::divide(std::span<con
       units += group.sm.smCount;
     }
     if (wanted == 0 || units < wanted) {
-      return absl::InvalidArgumentError(concat(
-          "a part of ", wanted, " compute units: ", info_.name, " has ", info_.compute_units, ", in ", groups.size(),
-          " groups of ", groups.empty() ? 0 : groups.front().sm.smCount, " that parts are made of"));
+      return absl::InvalidArgumentError(concat("a partition of ", wanted, " compute units: ", info_.name, " has ",
+                                               info_.compute_units, ", in ", groups.size(), " groups of ",
+                                               groups.empty() ? 0 : groups.front().sm.smCount,
+                                               ", and partitions have whole groups"));
     }
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Partition> part, CudaPartition::create(*this, std::move(own)));
     parts.push_back(std::move(part));

@@ -248,7 +248,7 @@ Result<std::unique_ptr<Device>> open_opencl(int ordinal) {
   CATENA_ASSIGN_OR_RETURN(std::vector<opencl::Found> found, opencl::find_devices());
   if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= found.size()) {
     return absl::UnavailableError(
-        concat("there is no OpenCL device number ", ordinal, "; found ", found.size(), ", counted from 0"));
+        concat("no OpenCL device number ", ordinal, "; found ", found.size(), ", counted from 0"));
   }
   return opencl::OpenClDevice::create(std::move(found[static_cast<std::size_t>(ordinal)]));
 }

@@ -123,7 +123,7 @@ Result<std::unique_ptr<Buffer>> OpenClDevice::map_host(HostMemory const& host) {
   CATENA_RETURN_IF_ERROR(check_mappable(memory));
   if (!found_.works_in_host_memory) {
     return absl::UnimplementedError(concat("map host memory: kernels on ", info().name,
-                                           " cannot work on the host's memory, so gather is not available there; CUDA "
+                                           " cannot work on the host's memory, so gather is not available; CUDA "
                                            "GPUs and the CPU as OpenCL device can"));
   }
   cl_int code = CL_SUCCESS;

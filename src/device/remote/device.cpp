@@ -49,7 +49,7 @@ Status Connection::hello(DeviceInfo& info) {
     CATENA_ASSIGN_OR_RETURN(page_, make_client_page());
   }
   if (page_.bytes().size() < sizeof(ClientPage)) {
-    return absl::InvalidArgumentError("that is no memory for a client of a device server");
+    return absl::InvalidArgumentError("the memory is too small for a client of a device server");
   }
   if (!leaving_ || !bell_) {
     return absl::ResourceExhaustedError("no descriptor is left for a connection to a device server");
@@ -74,7 +74,7 @@ Status Connection::hello(DeviceInfo& info) {
   info.has_turns = body.take<std::uint32_t>() != 0;
   server_ = std::move(frame.fd);
   return body.ok() && server_ ? absl::OkStatus()
-                              : absl::UnavailableError("what answers is no device server of this version");
+                              : absl::UnavailableError("the peer is not a device server of this version");
 }
 
 Connection::~Connection() {

@@ -35,7 +35,7 @@ Result<std::unique_ptr<Buffer>> RemoteDevice::map_host(HostMemory const& memory)
   CATENA_RETURN_IF_ERROR(check_mappable(memory.bytes));
   if (memory.fd < 0) {
     return absl::UnimplementedError(
-        "a device server can map only memory that has a descriptor: see HostMemory, and memfd_create(2)");
+        "a device server can map only memory with a descriptor: see HostMemory, and memfd_create(2)");
   }
   CATENA_ASSIGN_OR_RETURN(
       const Connection::Answer answer,

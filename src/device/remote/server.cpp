@@ -108,7 +108,7 @@ class Server {
       const std::int64_t since = client->box->working_since.load(std::memory_order_acquire);
       const std::chrono::nanoseconds took(Clock::now().time_since_epoch().count() - since);
       if (since != 0 && took > limits_.launch) {
-        end(kExitEndless, concat("work on the device has not come to an end within ", limits_.launch.count(), " ms"));
+        end(kExitEndless, concat("work on the device has not ended within ", limits_.launch.count(), " ms"));
       }
       ++client;
     }

@@ -309,7 +309,7 @@ TEST_P(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
   ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
   const Supervisor::Death death = deaths().next();
   EXPECT_TRUE(death.is_fault);
-  EXPECT_THAT(death.reason, HasSubstr(concat("has not come to an end within ", kLaunchLimit.count(), " ms")));
+  EXPECT_THAT(death.reason, HasSubstr(concat("has not ended within ", kLaunchLimit.count(), " ms")));
   ASSERT_EQ(death.suspects.size(), 1U);
   EXPECT_EQ(death.suspects[0].client, "hostile");
   EXPECT_EQ(death.suspects[0].kernels, "endless");
@@ -436,7 +436,7 @@ TEST_P(DeviceServer, an_endless_kernel_is_not_blamed_on_who_waits_for_the_end_of
   ASSERT_EQ(honest.fill(2), absl::OkStatus());
   ASSERT_EQ(honest.stream().flush(), absl::OkStatus());
   const Supervisor::Death death = deaths().next();
-  EXPECT_THAT(death.reason, HasSubstr(concat("has not come to an end within ", kLaunchLimit.count(), " ms")));
+  EXPECT_THAT(death.reason, HasSubstr(concat("has not ended within ", kLaunchLimit.count(), " ms")));
   ASSERT_EQ(death.suspects.size(), 1U);
   EXPECT_EQ(death.suspects[0].client, "hostile");
 }

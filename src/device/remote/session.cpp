@@ -69,14 +69,14 @@ Status Session::greet() {
   CATENA_ASSIGN_OR_RETURN(page_, Mapping::map(std::move(hello.fd), sizeof(ClientPage)));
   CATENA_ASSIGN_OR_RETURN(Frame bell, receive_frame(socket_.get(), kMaxFrameBytes));
   if (!bell.fd) {
-    return malformed("no bell");
+    return malformed("no eventfd");
   }
   bell_ = std::move(bell.fd);
   bell_edges_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   epoll_event edge{};
   edge.events = EPOLLIN | EPOLLET;
   if (!bell_edges_ || epoll_ctl(bell_edges_.get(), EPOLL_CTL_ADD, bell_.get(), &edge) != 0) {
-    return malformed("a bell that cannot ring");
+    return malformed("an unusable eventfd");
   }
   CATENA_ASSIGN_OR_RETURN(own_stream_, device_->create_stream({}));
   CATENA_ASSIGN_OR_RETURN(reference_, own_stream_->record_timestamp());
@@ -376,7 +376,7 @@ Result<std::optional<LaunchForm>> Session::form_of(std::span<const std::byte> bi
   const auto found = std::ranges::find_if(
       compiled_, [binary](Compiled const& compiled) { return std::ranges::equal(*compiled.binary, binary); });
   if (found == compiled_.end()) {
-    return absl::PermissionDeniedError("a program that this server has not compiled");
+    return absl::PermissionDeniedError("a program not compiled by this server");
   }
   return found->form;
 }
@@ -442,7 +442,7 @@ Status Session::free(Reader& body) {
   const auto remove = [&](auto& table) -> Status {
     const auto found = table.find(number);
     if (found == table.end()) {
-      return unknown("thing to free, of kind", static_cast<std::uint32_t>(kind));
+      return unknown("object to free, of kind", static_cast<std::uint32_t>(kind));
     }
     auto content = std::move(found->second);
     table.erase(found);
@@ -465,7 +465,7 @@ Status Session::free(Reader& body) {
       return stream != nullptr && !stream->is_ending ? end_stream(*stream) : unknown("stream", number);
     }
   }
-  return malformed("a kind of thing that there is not");
+  return malformed("an unknown kind of object");
 }
 
 }  // namespace catena::device::remote

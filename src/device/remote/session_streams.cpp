@@ -34,7 +34,7 @@ std::int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
 /// one when one ends, and few, because all others wait for them.
 constexpr std::size_t kMaxTurns = 4;
 
-Status malformed() { return absl::InvalidArgumentError("a command that no client sends"); }
+Status malformed() { return absl::InvalidArgumentError("an invalid command"); }
 
 }  // namespace
 
@@ -276,7 +276,7 @@ Status Session::copy(ServedStream& stream, CopyCommand const& command) {
   stream.has_work = true;
   if (command.rows == 0) {
     if (command.row_bytes > host.size()) {
-      return unknown("region of that size", command.region);
+      return unknown("region of this size", command.region);
     }
     const std::span<std::byte> bytes = host.first(command.row_bytes);
     return command.to_device != 0 ? stream.stream->copy_to_device(buffer, command.buffer_offset, bytes)
@@ -378,7 +378,7 @@ Status Session::record(ServedStream& stream, RecordCommand const& command) {
     return malformed();
   }
   if (stream.pending.size() >= kMaxObjects) {
-    return absl::ResourceExhaustedError(concat("more than ", kMaxObjects, " events that the device has not reached"));
+    return absl::ResourceExhaustedError(concat("more than ", kMaxObjects, " unfinished events"));
   }
   stream.last_sequence = command.sequence;
   CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Event> event,
@@ -515,7 +515,7 @@ Status Session::bury(std::shared_ptr<void> content) {
     }
   }
   if (graves_.size() >= kMaxObjects) {
-    return absl::ResourceExhaustedError("the client frees more than the device comes to an end with");
+    return absl::ResourceExhaustedError("the client frees objects faster than the device finishes with them");
   }
   if (!grave.until.empty()) {
     graves_.push_back(std::move(grave));

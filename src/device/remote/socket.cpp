@@ -157,7 +157,7 @@ Result<Mapping> Mapping::map(Fd fd, std::size_t bytes, std::uint64_t offset) {
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   struct stat info {};
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd.get(), &info) != 0) {
-    return absl::InvalidArgumentError("shared memory that its owner can still shrink: seal it with F_SEAL_SHRINK");
+    return absl::InvalidArgumentError("the owner can still shrink the shared memory: seal it with F_SEAL_SHRINK");
   }
   const auto size = static_cast<std::uint64_t>(info.st_size);
   if (bytes == 0 || offset % kPageBytes != 0 || offset > size || bytes > size - offset) {

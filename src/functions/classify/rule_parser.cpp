@@ -52,10 +52,11 @@ Status parse_prefix(nf::TextCursor& cursor, std::string_view what, std::string_v
                     nf::Ipv4Prefix& prefix) {
   const nf::TextCursor start = cursor;
   if (!cursor.prefix(prefix)) {
-    return cursor.error(concat(cursor.quoted_word(), " is no ", what, "; write an IPv4 prefix", alternatives));
+    return cursor.error(concat(cursor.quoted_word(), " is no ", what, "; write an IPv4 prefix", alternatives,
+                               "; IPv6 is not supported"));
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
-    return start.error(concat("the ", what, " has bits set behind its prefix length; write ",
+    return start.error(concat("the ", what, " has bits set after its prefix length; write ",
                               nf::to_string({prefix.address & prefix.mask(), prefix.length}), ", or a longer prefix"));
   }
   return absl::OkStatus();

@@ -21,7 +21,7 @@ Status parse_line(nf::TextCursor& cursor, Route& route) {
         concat(cursor.quoted_word(), " is no IPv4 prefix; write a line as `prefix port`, e.g. `10.1.0.0/16 3`"));
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
-    return cursor.error(concat("the prefix has bits set behind its length; write ",
+    return cursor.error(concat("the prefix has bits set after its length; write ",
                                nf::to_string({prefix.address & prefix.mask(), prefix.length}), ", or a longer one"));
   }
   cursor.skip_blanks();
@@ -31,7 +31,8 @@ Status parse_line(nf::TextCursor& cursor, Route& route) {
   }
   std::uint32_t port = 0;
   if (!cursor.number_word(kMaxPort, port)) {
-    return cursor.error(concat(cursor.quoted_word(), " is no output port; write a number from 0 to ", kMaxPort));
+    return cursor.error(concat(cursor.quoted_word(), " is no output port; write a number from 0 to ", kMaxPort,
+                               "; gateways and interface names are not supported"));
   }
   cursor.skip_blanks();
   if (!cursor.at_end()) {
@@ -53,7 +54,7 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
     routes.push_back(route);
   }
   if (routes.empty()) {
-    return absl::InvalidArgumentError(concat(file, ": no routes; write one a line as `prefix port`"));
+    return absl::InvalidArgumentError(concat(file, ": no routes; write one per line as `prefix port`"));
   }
   if (!std::is_sorted(routes.begin(), routes.end(), before)) {
     std::stable_sort(routes.begin(), routes.end(), before);  // equal prefixes stay in the order of their lines
@@ -64,8 +65,8 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
     Route const& first = same[0];
     Route const& second = same[1];
     return absl::InvalidArgumentError(concat(file, ":", second.line, ":1: prefix ",
-                                             nf::to_string({first.address, first.length}), " stands on line ",
-                                             first.line, " already; delete one of the two lines"));
+                                             nf::to_string({first.address, first.length}), " is on line ", first.line,
+                                             " already; delete one of the two lines"));
   }
   return routes;
 }

@@ -69,9 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
                       BadText{"three_columns", "10.0.0.0/8 1 2\n", "1:14", "unexpected '2' after the port"},
                       BadText{"empty", "", "", "no routes"}, BadText{"only_comments", "# nothing\n\n", "", "no routes"},
                       BadText{"duplicate", "10.0.0.0/8 1\n10.0.0.0/9 1\n10.0.0.0/8 2\n", "3:1",
-                              "prefix 10.0.0.0/8 stands on line 1 already"},
+                              "prefix 10.0.0.0/8 is on line 1 already"},
                       BadText{"duplicate_unsorted", "11.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 1\n", "3:1",
-                              "prefix 11.0.0.0/8 stands on line 1 already"}),
+                              "prefix 11.0.0.0/8 is on line 1 already"}),
     catena::testing::name_of_case);
 
 TEST(RouteFile, a_file_that_is_not_there_is_not_found) {

@@ -189,8 +189,7 @@ std::variant<std::string, TextError> read_quoted(Word word, bool hex) {
     } else if (c == '\\') {
       ++at;
       if (at >= text.size() || std::string_view("\"\\;:").find(text[at]) == std::string_view::npos) {
-        return TextError{word.offset + at - 1,
-                         "a backslash stands before one of \" \\ ; : only; write |5c| for itself"};
+        return TextError{word.offset + at - 1, "a backslash may only escape \" \\ ; or :; write |5c| for a backslash"};
       }
       bytes += text[at];
     } else {
@@ -205,7 +204,7 @@ std::variant<std::string, TextError> read_quoted(Word word, bool hex) {
   }
   if (at + 1 != text.size()) {
     return TextError{word.offset + at + 1,
-                     "unexpected text behind the quotes; modifiers are options of their own: content:\"x\"; nocase;"};
+                     "unexpected text after the quotes; modifiers are options of their own: content:\"x\"; nocase;"};
   }
   return bytes;
 }

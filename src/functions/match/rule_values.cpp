@@ -153,7 +153,7 @@ std::variant<TcpFlags, TextError> read_tcp_flags(Word value) {
       } else {
         return TextError{parts[part].offset + i,
                          fmt::format("'{}' has no place here; write flags of FSRPAU12CE or 0, with one of +*! before "
-                                     "them, and behind a comma those to ignore: S,12",
+                                     "them, and after a comma flags to ignore: S,12",
                                      letter)};
       }
     }

@@ -103,7 +103,7 @@ Status check_pci(std::string const& name) {
   }
   if (rte_eal_iova_mode() != RTE_IOVA_VA) {
     return absl::FailedPreconditionError(
-        concat("dpdk ", name, ": the packet pool needs I/O addresses that are virtual: turn the IOMMU on, bind the ",
+        concat("dpdk ", name, ": the packet pool needs virtual I/O addresses: turn the IOMMU on, bind the ",
                "device to vfio-pci and start DPDK with --iova-mode=va"));
   }
   return absl::OkStatus();
@@ -215,7 +215,7 @@ Result<EthdevPort::Probed> EthdevPort::probe(std::string const& device) {
   if (!found.has_value()) {
     if (const int rc = rte_dev_probe(arguments.c_str()); rc != 0 && rc != -EEXIST) {
       const std::string_view help =
-          pci ? ": is it there, and bound to vfio-pci (dpdk-devbind.py --bind=vfio-pci)?" : ": DPDK's log says more";
+          pci ? ": is it present, and bound to vfio-pci (dpdk-devbind.py --bind=vfio-pci)?" : ": DPDK's log says more";
       return absl::NotFoundError(concat("dpdk ", device, ": no driver takes it: ", rte_strerror(std::abs(rc)), help));
     }
     found = find_port(name);

@@ -80,14 +80,14 @@ void Visitor::check_declaration(clang::Decl const* declaration) {
   if (auto const* space = llvm::dyn_cast<clang::NamespaceDecl>(declaration); space != nullptr) {
     check_namespace(space);
   } else if (llvm::isa<clang::DecompositionDecl>(declaration)) {
-    refuse(at, "structured-binding", "it may refer to what is gone; name the members");
+    refuse(at, "structured-binding", "it may refer to a dead object; name the members");
   } else if (auto const* variable = llvm::dyn_cast<clang::VarDecl>(declaration); variable != nullptr) {
     check_variable(variable);
   } else if (auto const* field = llvm::dyn_cast<clang::FieldDecl>(declaration); field != nullptr) {
     check_type(at, field->getType(), false);
     if (field->isMutable()) {
       refuse(at, "mutable",
-             "it changes in constant objects, too, and all work-items share those; leave `mutable` out, and make the "
+             "it changes in constant objects, too, which all work-items share; leave `mutable` out, and make the "
              "object a variable");
     }
     if (field->isBitField()) {
@@ -106,8 +106,8 @@ void Visitor::check_declaration(clang::Decl const* declaration) {
   } else if (llvm::isa<clang::UsingDirectiveDecl>(declaration)) {
     if (scopes_.empty()) {
       refuse(at, "using-directive",
-             "it changes what names mean in the framework's headers; write it in functions, or name "
-             "what is used");
+             "it changes the meaning of names in the framework's headers; write it in functions, or "
+             "qualify the names");
     }
   } else if (llvm::isa<clang::FileScopeAsmDecl>(declaration)) {
     refuse(at, "asm", "an instruction reaches any memory; write it in the kernel dialect");
@@ -187,7 +187,7 @@ void Visitor::check_variable(clang::VarDecl const* variable) {
   const bool is_parameter = llvm::isa<clang::ParmVarDecl>(variable);
   if (variable->hasGlobalStorage() && !variable->isConstexpr()) {
     refuse(at, "static-storage",
-           "a variable that outlives the work-item is shared; use Context::local(), or make it constexpr");
+           "a variable outliving the work-item is shared; use Context::local(), or make it constexpr");
   }
   check_type(at, variable->getType(), is_parameter || variable->isLocalVarDecl());
   if (variable->getType()->isDependentType() || scopes_.empty()) {
@@ -209,7 +209,7 @@ void Visitor::check_initializer(clang::VarDecl const* variable) {
   if (initializer == nullptr || names(initializer, variable) ||
       (variable->getInitStyle() == clang::VarDecl::CallInit && leaves_object(initializer))) {
     refuse(variable->getLocation(), "uninitialized",
-           "it holds what another NF left there, and its value is none that a check can rely on; write '" +
+           "it holds data left by another NF, and no check can rely on its value; write '" +
                variable->getNameAsString() + "{}'");
     return;
   }
@@ -217,8 +217,7 @@ void Visitor::check_initializer(clang::VarDecl const* variable) {
     return;
   }
   if (variable->getType()->isReferenceType() && !stays(initializer)) {
-    refuse(variable->getLocation(), "reference",
-           "it may outlive what it refers to; refer to a variable, or keep a value");
+    refuse(variable->getLocation(), "reference", "it may outlive its target; refer to a variable, or keep a value");
   }
   if (types_.is_context(variable->getType().getNonReferenceType())) {
     clang::Expr const* made = initializer->IgnoreImplicit();
@@ -247,7 +246,7 @@ void Visitor::check_record(clang::CXXRecordDecl const* record) {
     refuse(record->getLocation(), "union", "a union makes any value of any other; convert with static_cast and shifts");
   } else if (record->isThisDeclarationADefinition() && record->getNumBases() != 0) {
     refuse(record->getLocation(), "inheritance",
-           "a base class opens what it protects, and what derives from it; use a member");
+           "a base class opens its protected members to derived classes; use a member");
   }
 }
 
@@ -255,13 +254,13 @@ void Visitor::check_function(clang::FunctionDecl const* function) {
   const clang::SourceLocation at = function->getLocation();
   check_type(at, function->getReturnType(), false);
   if (function->isNoReturn()) {
-    refuse(at, "attribute", "a compiler ends what follows a call of it; write a function that returns");
+    refuse(at, "attribute", "a compiler drops the code after a call of it; write a returning function");
   }
   if (function->isVariadic()) {
     refuse(at, "variadic", "arguments of any type are read as pointers; use a template");
   }
   if (llvm::isa<clang::CXXDestructorDecl>(function) && function->isUserProvided()) {
-    refuse(at, "destructor", "it runs where nobody sees a call; write a function");
+    refuse(at, "destructor", "it runs without a visible call; write a function");
   }
   if (llvm::isa<clang::CXXDeductionGuideDecl>(function)) {
     refuse(at, "declaration", "a deduction guide; name the template's arguments");
@@ -280,7 +279,7 @@ void Visitor::check_operator(clang::FunctionDecl const* function) {
     refuse(function->getLocation(), "operator",
            "it looks like a pointer or like nothing; write a function with a name");
   } else if (function->getLiteralIdentifier() != nullptr) {
-    refuse(function->getLocation(), "literal-operator", "a literal that calls; write a constexpr function");
+    refuse(function->getLocation(), "literal-operator", "a literal with a hidden call; write a constexpr function");
   }
 }
 
@@ -298,7 +297,7 @@ void Visitor::check_order(clang::FieldDecl const* field, clang::Stmt const* valu
         (method != nullptr && !method->isStatic())) {
       refuse(member->getMemberLoc(), "uninitialized",
              (field == nullptr ? "the object" : "'" + field->getNameAsString() + "'") +
-                 " gets its value here, before members that come later have theirs; make it of parameters, of members "
+                 " gets its value here, before later members have theirs; make it of parameters, of members "
                  "above it and of functions outside the class");
     }
     return;

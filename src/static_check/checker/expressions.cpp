@@ -76,13 +76,14 @@ void Visitor::check_cast(clang::CastExpr const* cast) {
     }
   } else if (kind == clang::CK_FloatingToIntegral) {
     refuse(cast->getBeginLoc(), "cast",
-           "a floating-point number that the integer cannot hold has no value, and compilers take the way to it for "
-           "one that is never gone; reckon in integers");
+           "a floating-point number out of the integer's range has no value, and compilers treat the path to it as "
+           "unreachable; compute in integers");
     harmless_.insert(cast);  // said already
   } else if (std::ranges::find(kCasts, kind) == kCasts.end() && kind != clang::CK_BuiltinFnToFnPtr) {
     refuse(cast->getBeginLoc(), "cast",
            "a cast from '" + shown(cast->getSubExpr()->getType().getAsString()) + "' to '" +
-               shown(cast->getType().getAsString()) + "' changes what memory means; convert numbers with static_cast");
+               shown(cast->getType().getAsString()) +
+               "' changes the meaning of memory; convert numbers with static_cast");
     harmless_.insert(cast);  // said already
   } else if (names_again) {
     refuse(
@@ -147,7 +148,7 @@ void Visitor::check_unary(clang::UnaryOperator const* operation) {
 void Visitor::check_binary(clang::BinaryOperator const* operation) {
   if (operation->isPtrMemOp()) {
     refuse(operation->getOperatorLoc(), "member-pointer",
-           "it reaches what is private; name the member, or use a lambda");
+           "it reaches private members; name the member, or use a lambda");
   } else if (operation->getOpcode() == clang::BO_Comma) {
     refuse(operation->getOperatorLoc(), "comma", "it hides a statement in an expression; write two statements");
   }
@@ -160,7 +161,7 @@ void Visitor::check_binary(clang::BinaryOperator const* operation) {
   const std::optional<Range> divisor = ranges_.of(operation->getRHS());
   if (divisor.has_value() && divisor->low <= 0 && divisor->high >= 0) {
     places_.report(findings_, Severity::kCaution, operation->getOperatorLoc(), "division",
-                   "the divisor may be 0, which ends the whole process on a device that is a processor; divide by a "
+                   "the divisor may be 0, which ends the whole process if the device is a CPU; divide by a "
                    "constant, or by `n | 1U`");
   }
 }
@@ -176,8 +177,8 @@ void Visitor::check_index(clang::Expr const* index, std::uint64_t size, std::str
   }
   std::string message = "nothing shows that this index is below " + std::to_string(size) + "; " + instead;
   if (clang::VarDecl const* bound = ranges_.bound_in(index); bound != nullptr) {
-    message += ". What '" + bound->getNameAsString() +
-               "' was made of says nothing, because a reference or a lambda has it, too: pass and capture it by value";
+    message += ". The initial value of '" + bound->getNameAsString() +
+               "' proves nothing, because a reference or a lambda has it, too: pass and capture it by value";
   }
   refuse(index->getBeginLoc(), "index", std::move(message));
 }

@@ -93,10 +93,9 @@ void Visitor::check_loop(clang::Stmt const* loop, clang::Expr const* condition, 
         "nothing in the loop changes its condition and nothing leaves it; compilers drop such loops, and checks with "
         "them. Count to a bound");
   } else if (!is_bounded) {
-    places_.report(
-        findings_, Severity::kCaution, loop->getBeginLoc(), "unbounded-loop",
-        "no bound of this loop is known before it runs: the launch needs a limit of time. A loop that counts "
-        "to a constant or to a packet's length needs none");
+    places_.report(findings_, Severity::kCaution, loop->getBeginLoc(), "unbounded-loop",
+                   "no bound of this loop is known before it runs: the launch needs a limit of time. A loop counting "
+                   "to a constant or to a packet's length does not");
   }
 }
 

@@ -34,8 +34,8 @@ class MacroCheck : public clang::PPCallbacks {
     if (!is_one_of(kAllowedMacros, name)) {
       places_.report(findings_, Severity::kRefused, token.getLocation(), "macro",
                      "'" + shown(name) +
-                         "' is a macro of the compiler or of the framework, with other values elsewhere; use what "
-                         "docs/writing-an-nf.md lists");
+                         "' is a macro of the compiler or of the framework, with other values elsewhere; use the ones "
+                         "that docs/writing-an-nf.md lists");
     } else if (name == "CATENA_KERNEL" && !is_one_name(arguments)) {
       places_.report(findings_, Severity::kRefused, token.getLocation(), "macro",
                      "CATENA_KERNEL takes one name; write CATENA_KERNEL(name)");

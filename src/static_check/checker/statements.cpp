@@ -89,7 +89,7 @@ struct Named {
   std::string_view advice;
 };
 constexpr auto kRefusedKinds = std::to_array<Named>({
-    {clang::Stmt::GotoStmtClass, "goto", "jumps leave the syntax that the check follows; write a loop, or return"},
+    {clang::Stmt::GotoStmtClass, "goto", "jumps leave the syntax known to the check; write a loop, or return"},
     {clang::Stmt::LabelStmtClass, "goto", "a label is for jumps; write a loop, or return"},
     {clang::Stmt::IndirectGotoStmtClass, "goto", "a computed jump goes anywhere; write a switch"},
     {clang::Stmt::AddrLabelExprClass, "goto", "the address of a label; write a switch"},
@@ -99,12 +99,13 @@ constexpr auto kRefusedKinds = std::to_array<Named>({
     {clang::Stmt::CXXForRangeStmtClass, "range-for", "it walks by pointers; count an index"},
     {clang::Stmt::StringLiteralClass, "string", "a string is read by a pointer; write a constexpr array of numbers"},
     {clang::Stmt::PredefinedExprClass, "string", "a string is read by a pointer; write a constexpr array of numbers"},
-    {clang::Stmt::UserDefinedLiteralClass, "literal-operator", "a literal that calls; write a constexpr function"},
+    {clang::Stmt::UserDefinedLiteralClass, "literal-operator",
+     "a literal with a hidden call; write a constexpr function"},
     {clang::Stmt::CXXNullPtrLiteralExprClass, "pointer",
      "kernels have no pointers; use an IsoPtr from Context or PacketView"},
     {clang::Stmt::CXXReinterpretCastExprClass, "cast",
-     "it changes what memory means; convert numbers with static_cast"},
-    {clang::Stmt::CXXConstCastExprClass, "cast", "it changes what is constant; use a variable that is not const"},
+     "it changes the meaning of memory; convert numbers with static_cast"},
+    {clang::Stmt::CXXConstCastExprClass, "cast", "it changes a constant; use a variable without const"},
     {clang::Stmt::CXXAddrspaceCastExprClass, "cast", "IsoPtr knows where memory is"},
     {clang::Stmt::CompoundLiteralExprClass, "compound-literal", "it is not C++; write T{...}"},
     {clang::Stmt::OffsetOfExprClass, "builtin", "layouts are checked with sizeof in a static_assert"},
@@ -188,7 +189,7 @@ void Visitor::check_kind(clang::Stmt const* statement) {
     refuse(statement->getBeginLoc(), named->rule, std::string(named->advice));
   } else if (auto const* broken = llvm::dyn_cast<clang::RecoveryExpr>(statement); broken == nullptr) {
     refuse(statement->getBeginLoc(), "construct",
-           shown(statement->getStmtClassName()) + " is not in the kernel dialect; docs/writing-an-nf.md says what is");
+           shown(statement->getStmtClassName()) + " is not in the kernel dialect; docs/writing-an-nf.md describes it");
   }
 }
 

@@ -100,9 +100,9 @@ class TokenCheck {
         refuse_text(i, "line-splice", "a backslash joins two lines, which hides tokens; write one line");
       } else if (rest.starts_with("??") && rest.size() > 2 &&
                  std::string_view("=/'()!<>-").find(rest[2]) != std::string_view::npos) {
-        refuse_text(i, "trigraph", "a trigraph is another character to some compilers; write that character");
+        refuse_text(i, "trigraph", "a trigraph is another character to some compilers; write the character itself");
       } else if (std::ranges::any_of(kInvisible, [&](std::string_view c) { return rest.starts_with(c); })) {
-        refuse_text(i, "character", "a character that cannot be seen or turns the text around; remove it");
+        refuse_text(i, "character", "an invisible character, or one turning the text around; remove it");
       }
     }
   }
@@ -147,7 +147,7 @@ class TokenCheck {
     } else if (!known_.contains(name)) {
       refuse_text(hash, "include",
                   "'" + shown(name) +
-                      "' is no file of this kernel and none that kernels may include; name it with the "
+                      "' is neither a file of this kernel nor a header for kernels; name it with the "
                       "kernel's files, or include catena/kernel/context.hpp");
     }
   }
@@ -159,11 +159,11 @@ class TokenCheck {
     if (token.kind == clang::tok::raw_identifier) {
       word(tokens, i);
     } else if (std::ranges::find(kDigraphs, text) != kDigraphs.end()) {
-      refuse_text(token.offset, "digraph", "a digraph is read as another token; write that token");
+      refuse_text(token.offset, "digraph", "a digraph is read as another token; write the token itself");
     } else if (clang::tok::isStringLiteral(token.kind)) {
       const std::string_view prefix = text.substr(0, text.find('"'));
       if (prefix.ends_with('R')) {
-        refuse_text(token.offset, "raw-string", "compilers differ in what they see inside; write a plain string");
+        refuse_text(token.offset, "raw-string", "compilers differ in its content; write a plain string");
       } else if (!prefix.empty() || !text.ends_with('"')) {
         refuse(token.offset, "string", "kernels have plain strings, as the text of a static_assert");
       }
@@ -180,15 +180,14 @@ class TokenCheck {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
     if (!std::ranges::all_of(text, is_plain)) {
-      refuse_text(token.offset, "character",
-                  "'" + shown(text) + "' has letters that look like others; names are of ASCII");
+      refuse_text(token.offset, "character", "'" + shown(text) + "' has letters similar to others; names are of ASCII");
     } else if (Rule const* rule = rule_against(text); rule != nullptr) {
       refuse(token.offset, rule->name, "'" + shown(text) + "': " + std::string(rule->advice));
     } else if (text == "template" && (i + 1 == tokens.size() || tokens[i + 1].kind != clang::tok::less)) {
       const std::string_view before = i == 0 ? std::string_view() : tokens[i - 1].text;
       if (before != "." && before != "->" && before != "::") {
         refuse(token.offset, "explicit-instantiation",
-               "an explicit instantiation may name what is private; use the template where it is needed");
+               "an explicit instantiation may name private members; use the template where it is needed");
       }
     }
   }

@@ -28,7 +28,7 @@ bool in_namespace(clang::Decl const* declaration, std::string_view name) { retur
 
 TypeFault pointer_fault(clang::QualType type) {
   return {"pointer", "'" + shown(type.getAsString()) +
-                         "' is a pointer that nothing checks; use an IsoPtr from Context or PacketView, or an index"};
+                         "' is an unchecked pointer; use an IsoPtr from Context or PacketView, or an index"};
 }
 
 /// bool, or an enumeration of bools.
@@ -70,7 +70,7 @@ std::optional<TypeFault> Types::fault(clang::QualType type, bool references) con
   if (type->isReferenceType()) {
     if (!references) {
       return TypeFault{"reference", "'" + shown(written.getAsString()) +
-                                        "' may outlive what it refers to; only parameters and local variables may be "
+                                        "' may outlive its target; only parameters and local variables may be "
                                         "references: return or keep a value"};
     }
     return fault(type.getNonReferenceType(), false);
@@ -92,7 +92,7 @@ std::optional<TypeFault> Types::fault(clang::QualType type, bool references) con
   }
   if (type->isMemberPointerType()) {
     return TypeFault{"member-pointer",
-                     "a pointer to a member reaches what is private; name the member, or use a lambda"};
+                     "a pointer to a member reaches private members; name the member, or use a lambda"};
   }
   if (type->isArithmeticType() || type->isEnumeralType() || type->isVoidType() || type->isFunctionType() ||
       type->isUndeducedType()) {
@@ -117,9 +117,9 @@ std::optional<TypeFault> Types::record_fault(clang::QualType type) const {
   }
   if (!in_namespace(record, "catena::packet") &&
       !(in_namespace(record, "catena::kernel") && is_one_of(kPublic, record->getNameAsString()))) {
-    return TypeFault{
-        "framework-internal",
-        "'" + shown(type.getAsString()) + "' is the framework's own; docs/writing-an-nf.md lists what is for kernels"};
+    return TypeFault{"framework-internal",
+                     "'" + shown(type.getAsString()) +
+                         "' is the framework's own; docs/writing-an-nf.md lists the names for kernels"};
   }
   if (record->getNameAsString() == "IsoPtr") {
     if (auto const* made = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(record); made != nullptr) {
@@ -149,10 +149,9 @@ std::optional<TypeFault> Types::memory_fault(clang::QualType type, unsigned dept
     return std::nullopt;
   }
   type = type.getCanonicalType();
-  const TypeFault forged{"forged-handle",
-                         "'" + shown(type.getAsString()) +
-                             "' would be read from memory that anything may have been written to; memory "
-                             "holds numbers, and structs and arrays of them"};
+  const TypeFault forged{"forged-handle", "'" + shown(type.getAsString()) +
+                                              "' would be read from memory with arbitrary content; memory "
+                                              "holds numbers, and structs and arrays of them"};
   if (depth > kDeepestType) {
     return forged;
   }

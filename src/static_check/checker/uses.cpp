@@ -47,7 +47,8 @@ void Visitor::check_name(clang::SourceLocation at, clang::ValueDecl const* targe
   if (!places_.of_framework(variable) || !variable->isConstexpr() ||
       (space != "catena::packet" && space != "catena::kernel")) {
     refuse(at, "framework-internal",
-           "'" + shown(qualified_name(variable)) + "' is not for kernels; docs/writing-an-nf.md lists what is");
+           "'" + shown(qualified_name(variable)) +
+               "' is not for kernels; docs/writing-an-nf.md lists the names for kernels");
   }
 }
 
@@ -82,7 +83,7 @@ void Visitor::check_call(clang::CallExpr const* call) {
   if (callee == nullptr) {
     if (!call->isTypeDependent() && !called->isTypeDependent() && !call->isValueDependent()) {
       refuse(call->getExprLoc(), "indirect-call",
-             "nothing shows what is called; call a function by its name, or a lambda");
+             "the called function is unknown; call a function by its name, or a lambda");
     }
     return;
   }
@@ -107,7 +108,8 @@ void Visitor::check_call(clang::CallExpr const* call) {
     }
   } else {
     refuse(call->getExprLoc(), "builtin",
-           "'" + shown(callee->getNameAsString()) + "' is the compiler's own; use what catena/kernel/dialect.hpp has");
+           "'" + shown(callee->getNameAsString()) +
+               "' is the compiler's own; use the functions of catena/kernel/dialect.hpp");
   }
 }
 
@@ -118,7 +120,8 @@ void Visitor::check_framework_call(clang::CallExpr const* call, clang::FunctionD
   if (method == nullptr) {
     if (space != "catena::packet" && (space != "catena::kernel" || !is_one_of(kDialect, name))) {
       refuse(call->getExprLoc(), "framework-internal",
-             "'" + shown(qualified_name(callee)) + "' is not for kernels; docs/writing-an-nf.md lists what is");
+             "'" + shown(qualified_name(callee)) +
+                 "' is not for kernels; docs/writing-an-nf.md lists the names for kernels");
     }
     return;
   }
@@ -127,11 +130,11 @@ void Visitor::check_framework_call(clang::CallExpr const* call, clang::FunctionD
   auto const* member = llvm::dyn_cast<clang::MemberExpr>(call->getCallee()->IgnoreParenImpCasts());
   if (member != nullptr && member->hasExplicitTemplateArgs() && is_one_of(kWithoutArguments, name)) {
     refuse(member->getMemberLoc(), "explicit-argument",
-           "the argument of this template is the plan's, and says what is there; write " + name + "()");
+           "the plan sets the argument of this template; write " + name + "()");
   }
   if (name == "for_group_packet" && !harmless_.contains(call)) {
     refuse(call->getExprLoc(), "context-lifetime",
-           "what comes from a Context must not outlive it; keep it in a variable");
+           "a value from a Context must not outlive it; keep the value in a variable");
   }
   if (name == "word") {
     auto const* record = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(method->getParent());

@@ -15,15 +15,14 @@ constexpr std::uint64_t kMaxStack = 16384;
 void Visitor::run() {
   TraverseDecl(context_.getTranslationUnitDecl());
   for (Calls::Call const& call : calls_.recursive()) {
-    refuse(call.at, "recursion",
-           "this call comes back to where it is, and devices have no stack for that; write a loop");
+    refuse(call.at, "recursion", "this call is recursive, and devices have no stack for recursion; write a loop");
   }
   for (const clang::SourceLocation at : barriers_.divergent()) {
     refuse(
         at, "barrier",
-        "some work-items may not come to this barrier, and a processor then takes them where their own conditions "
-        "do not lead. Wait in the body of a function: not under a condition, in a lambda, behind a `return`, or in a "
-        "loop that does not count from one constant to another");
+        "some work-items may not reach this barrier, and a CPU then runs code excluded by their own conditions. Wait "
+        "in the body of a function: not under a condition, in a lambda, after a `return`, or in a loop without "
+        "constant bounds");
   }
   for (Calls::Call const& call : calls_.too_deep(kMaxStack)) {
     refuse(call.at, "local-storage",
@@ -181,10 +180,10 @@ void Visitor::leave_function(clang::FunctionDecl const* function) {
     }
   }
   if (types_.holds_reference(result) && !result->isReferenceType() && !result->isAnyPointerType()) {
-    refuse(at, "reference", "the result holds references, which may outlive what they refer to; return a value");
+    refuse(at, "reference", "the result holds references, which may outlive their targets; return a value");
   } else if (types_.is_context(result) || (scope.has_context && types_.reaches_memory(result))) {
     refuse(at, "context-lifetime",
-           "the result would outlive the Context that it is of; make the Context in the kernel, and pass it down");
+           "the result would outlive its Context; make the Context in the kernel, and pass it down");
   }
 }
 
@@ -202,7 +201,7 @@ bool Visitor::VisitTypeLoc(clang::TypeLoc type) {
     const bool is_member = !type.getAs<clang::MemberPointerTypeLoc>().isNull();
     if (type.getType()->isDependentType()) {
       refuse(type.getBeginLoc(), is_member ? "member-pointer" : "pointer",
-             "a pointer to what a template is given; use an IsoPtr from Context or PacketView, or an index");
+             "a pointer to a template argument; use an IsoPtr from Context or PacketView, or an index");
     } else {
       check_type(type.getBeginLoc(), type.getType(), true);
     }

@@ -9,21 +9,19 @@ namespace catena::checker {
 namespace {
 
 constexpr Rule kAsm{"asm", "an instruction reaches any memory; write it in the kernel dialect"};
-constexpr Rule kGoto{"goto", "jumps leave the syntax that the check follows; write a loop, or return"};
+constexpr Rule kGoto{"goto", "jumps leave the syntax known to the check; write a loop, or return"};
 constexpr Rule kUnion{"union", "a union makes any value of any other; convert with static_cast and shifts"};
 constexpr Rule kAllocation{"allocation", "kernels have no heap; use Context::local() or PacketView::spill()"};
-constexpr Rule kExceptions{"exceptions",
-                           "devices have no exceptions and no RTTI; return a value that says what happened"};
+constexpr Rule kExceptions{"exceptions", "devices have no exceptions and no RTTI; return a status value"};
 constexpr Rule kVirtual{"virtual", "a virtual call goes through a pointer in memory; use a template"};
 constexpr Rule kVolatile{"volatile", "it orders nothing between work-items; use IsoPtr::add() and barrier_all()"};
 constexpr Rule kStatic{"static-storage",
-                       "storage that outlives the work-item is shared; use Context::local(), or constexpr"};
-constexpr Rule kCast{"cast", "it changes what memory means; static_cast between numbers is all that a kernel needs"};
-constexpr Rule kFriend{"friend", "it opens a class to others; make public what they need"};
+                       "storage outliving the work-item is shared; use Context::local(), or constexpr"};
+constexpr Rule kCast{"cast", "it changes the meaning of memory; a kernel needs only static_cast between numbers"};
+constexpr Rule kFriend{"friend", "it opens a class to others; make the needed members public"};
 constexpr Rule kAttribute{
     "attribute", "of attributes a kernel may have alignas, [[maybe_unused]], [[nodiscard]] and [[fallthrough]]"};
-constexpr Rule kBuiltin{"builtin",
-                        "what a compiler has built in differs and is unchecked; use catena/kernel/dialect.hpp"};
+constexpr Rule kBuiltin{"builtin", "compiler built-ins differ and are unchecked; use catena/kernel/dialect.hpp"};
 constexpr Rule kAddressSpace{"address-space", "IsoPtr knows where memory is; get it from Context or PacketView"};
 constexpr Rule kDirective{"directive", "of the preprocessor's directives a kernel may have #include and #pragma once"};
 constexpr Rule kKeyword{"keyword", "this part of C++ is not in the kernel dialect"};
