@@ -27,10 +27,10 @@ help:  ## this list
 demo: build  ## run firewall -> NIDS -> IPsec -> router on a real capture, on two kinds of processor; writes out/branch-office.pcap
 	@tools/demo
 
-build:  ## build build/src/cli/catena
+build:  ## build build/src/apps/catena/catena
 	@tools/install-deps
 	@test -f build/build.ninja || $(CONFIGURE) release >/dev/null
-	@cmake --build build -j$(JOBS) --target src/cli/catena
+	@cmake --build build -j$(JOBS) --target src/apps/catena/catena
 
 build-tests: configure-tests
 	@cmake --build build -j$(JOBS) --target system_tests

@@ -31,10 +31,10 @@
 #include "bench/nca/run.hpp"
 #include "bench/nca/times.hpp"
 #include "bench/nca/traffic.hpp"
-#include "device/subprocess.hpp"
-#include "eal/eal.hpp"
+#include "gpu/device/subprocess.hpp"
+#include "io/eal/eal.hpp"
 #include "nf/registry.hpp"
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 namespace catena::bench {
 namespace {

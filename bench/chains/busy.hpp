@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "runtime/chrome_trace.hpp"
+#include "pipeline/chrome_trace.hpp"
 
 #include <span>
 #include <string>

@@ -4,7 +4,7 @@
 #include "bench/chains/chains.hpp"
 #include "bench/chains/reference.hpp"
 #include "chain/cost_profile.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "profile/nf_measure.hpp"
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/chains/unit_source.hpp"
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 namespace catena::bench {
 namespace {

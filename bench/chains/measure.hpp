@@ -7,7 +7,7 @@
 #include "bench/chains/reference.hpp"
 #include "bench/chains/sample_sink.hpp"
 #include "bench/chains/timeline.hpp"
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -9,7 +9,7 @@
 #include "bench/common/request.hpp"
 #include "bench/common/results.hpp"
 #include "bench/common/time_rows.hpp"
-#include "device/subprocess.hpp"
+#include "gpu/device/subprocess.hpp"
 
 #include <cstdint>
 #include <memory>

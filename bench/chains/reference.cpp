@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/chains/reference.hpp"
 
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/common/time_rows.hpp"
-#include "runtime/chrome_trace.hpp"
+#include "pipeline/chrome_trace.hpp"
 
 #include <span>
 #include <string>

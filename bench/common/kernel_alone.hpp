@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernel/launch.hpp"
+#include "gpu/launch/launch.hpp"
 #include "nf/instance.hpp"
 
 #include <catena/nf/testing/packet_store.hpp>

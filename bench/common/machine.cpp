@@ -3,7 +3,7 @@
 
 #include "bench/common/data.hpp"
 #include "chain/workers.hpp"
-#include "device/subprocess.hpp"
+#include "gpu/device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
 

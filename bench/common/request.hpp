@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "nf/registry.hpp"
 
 #include <catena/core/status.hpp>

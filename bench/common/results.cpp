@@ -2,7 +2,7 @@
 #include "bench/common/results.hpp"
 
 #include "bench/common/machine.hpp"
-#include "device/subprocess.hpp"
+#include "gpu/device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/common/results.hpp"
 
-#include "device/subprocess.hpp"
+#include "gpu/device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/common/results.hpp"
-#include "device/subprocess.hpp"
+#include "gpu/device/subprocess.hpp"
 
 #include <gtest/gtest.h>
 

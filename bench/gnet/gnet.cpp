@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/gnet/gnet.hpp"
 
+#include "base/core/histogram.hpp"
 #include "bench/chains/costs.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/records.hpp"
 #include "bench/common/forwarding_device.hpp"
 #include "bench/common/results.hpp"
 #include "bench/common/spread.hpp"
-#include "core/histogram.hpp"
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 #include "profile/nf_measure.hpp"
 
 #include <catena/core/text.hpp>

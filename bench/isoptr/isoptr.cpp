@@ -7,7 +7,7 @@
 #include "bench/common/results.hpp"
 #include "bench/common/spread.hpp"
 #include "bench/isoptr/checks_device.hpp"
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>

@@ -7,10 +7,10 @@
 #include "bench/common/testing.hpp"
 #include "bench/isoptr/checks_device.hpp"
 #include "chain/planning.hpp"
-#include "device/subprocess.hpp"
-#include "device/testing/faulty_device.hpp"
-#include "program/program.hpp"
-#include "program/testing/environment.hpp"
+#include "gpu/device/subprocess.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
+#include "gpu/program/program.hpp"
+#include "gpu/program/testing/environment.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>

@@ -2,7 +2,7 @@
 // Whole chains end to end: generator -> NFs -> null, one worker a stage. S_d of G-NET is firewall, IPsec, NIDS, router.
 // CATENA_BENCH_DEVICE=cuda|opencl chooses the device, CATENA_BENCH_DATA the folder of the chain's files.
 #include "chain/workers.hpp"
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
 

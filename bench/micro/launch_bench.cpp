@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/core/transfer.hpp"
 #include "bench/common/forwarding_device.hpp"
 #include "bench/micro/open_device.hpp"
-#include "core/transfer.hpp"
-#include "memory/packet_pool.hpp"
 #include "nf/instance.hpp"
 #include "nf/registry.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 namespace catena {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/device.hpp"
-#include "eal/eal.hpp"
+#include "gpu/device/device.hpp"
+#include "io/eal/eal.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the data path itself costs: an empty chain, and hops through NFs that do nothing, on one core and with a core
 // for each stage.
-#include "runtime/flow.hpp"
-#include "runtime/host_stages.hpp"
-#include "runtime/workers.hpp"
+#include "pipeline/flow.hpp"
+#include "pipeline/host_stages.hpp"
+#include "pipeline/workers.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <deque>
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 namespace catena::runtime {
 namespace {

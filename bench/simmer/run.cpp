@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/simmer/run.hpp"
 
+#include "base/core/own_program.hpp"
 #include "bench/chains/launches.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/unit_source.hpp"
 #include "bench/common/forwarding_device.hpp"
 #include "bench/common/machine.hpp"
 #include "chain/chain_file.hpp"
-#include "core/own_program.hpp"
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -191,7 +191,8 @@ Result<std::unique_ptr<SimmerRunner>> SimmerRunner::create(device::DevicePrefere
   if (!runner->real_) {
     return absl::UnavailableError(concat("there is no device that kernels could run on: ", why_not));
   }
-  CATENA_ASSIGN_OR_RETURN(const std::string program, find_own_program("catena-device-server", "src/device_server"));
+  CATENA_ASSIGN_OR_RETURN(const std::string program,
+                          find_own_program("catena-device-server", "src/apps/catena-device-server"));
   runner->servers_ = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{program, {}});
   return runner;
 }
@@ -222,7 +223,7 @@ Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& con
     CATENA_RETURN_IF_ERROR(give(units, share::Mode::kUncoordinated, config, options));
   }
   if (spec.shared_as == GpuSharedAs::kProcess) {
-    CATENA_ASSIGN_OR_RETURN(options.processes.program, find_own_program("catena-nf", "src/nf_program"));
+    CATENA_ASSIGN_OR_RETURN(options.processes.program, find_own_program("catena-nf", "src/apps/catena-nf"));
     for (chain::NfConfig const& nf : config.nfs) {
       const std::string client = concat(kChainName, "/", nf.name);
       groups_[client] = servers_->group(client);

@@ -6,8 +6,8 @@
 #include "bench/chains/reference.hpp"
 #include "chain/flow.hpp"
 #include "chain/run_options.hpp"
-#include "device/device.hpp"
-#include "device/remote/server_pool.hpp"
+#include "gpu/device/device.hpp"
+#include "gpu/device/remote/server_pool.hpp"
 
 #include <catena/core/status.hpp>
 

@@ -5,7 +5,7 @@
 #include "bench/common/results.hpp"
 #include "bench/common/spread.hpp"
 #include "bench/simmer/run.hpp"
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -22,8 +22,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "eal/eal.hpp"
 #include "functions/classify/rule_generator.hpp"
+#include "io/eal/eal.hpp"
 
 namespace {
 

@@ -21,7 +21,7 @@
 #include <numeric>
 #include <random>
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 namespace {
 

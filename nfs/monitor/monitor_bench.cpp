@@ -21,7 +21,7 @@
 #include <map>
 #include <random>
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 namespace {
 

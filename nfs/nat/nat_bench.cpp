@@ -25,7 +25,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 namespace {
 

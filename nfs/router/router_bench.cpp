@@ -22,8 +22,8 @@
 #include <map>
 #include <random>
 
-#include "eal/eal.hpp"
 #include "functions/lpm/dir24_8.hpp"
+#include "io/eal/eal.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "io/source.hpp"
 #include "io/traffic_match.hpp"
 #include "nf/instance.hpp"

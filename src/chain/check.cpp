@@ -4,7 +4,7 @@
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
-#include "memory/unit.hpp"
+#include "packet/memory/unit.hpp"
 
 #include <algorithm>
 #include <iterator>

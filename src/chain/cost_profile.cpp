@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
+#include "base/core/open_file.hpp"
+#include "base/core/process_work.hpp"
 #include "chain/nf_costs_json.hpp"
-#include "core/open_file.hpp"
-#include "core/process_work.hpp"
 
-#include "device/backend.hpp"
-#include "device/hash.hpp"
+#include "gpu/device/backend.hpp"
+#include "gpu/device/hash.hpp"
 
 #include <catena/core/text.hpp>
 

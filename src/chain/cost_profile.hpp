@@ -2,7 +2,7 @@
 #pragma once
 
 #include "chain/nf_costs.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "plan/cost_model.hpp"
 
 #include <filesystem>

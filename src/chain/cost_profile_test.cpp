@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
-#include "program/testing/environment.hpp"
+#include "gpu/program/testing/environment.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

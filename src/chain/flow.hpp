@@ -3,7 +3,7 @@
 
 #include <catena/core/status.hpp>
 
-#include "core/socket_address.hpp"
+#include "base/core/socket_address.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,7 @@
 #include "chain/keys.hpp"
 
 #include "chain/findings.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "nf/integer.hpp"
 
 #include <catena/core/text.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/named_files.hpp"
 
-#include "core/open_file.hpp"
+#include "base/core/open_file.hpp"
 #include "io/output_file.hpp"
 
 #include <fcntl.h>

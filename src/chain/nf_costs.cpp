@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/nf_costs.hpp"
 
+#include "base/core/open_file.hpp"
 #include "chain/nf_costs_json.hpp"
-#include "core/open_file.hpp"
-#include "device/hash.hpp"
+#include "gpu/device/hash.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/slot.hpp>

@@ -3,7 +3,7 @@
 
 #include "chain/chain_file.hpp"
 #include "nf/named_files.hpp"
-#include "share/gpu_model.hpp"
+#include "plan/sharing/gpu_model.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -4,9 +4,9 @@
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
 #include "chain/run_options.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "nf/registry.hpp"
-#include "share/placement.hpp"
+#include "plan/sharing/placement.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

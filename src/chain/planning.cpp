@@ -3,8 +3,8 @@
 
 #include "chain/instances.hpp"
 #include "chain/sections.hpp"
-#include "kernel/adapt.hpp"
-#include "memory/unit.hpp"
+#include "gpu/launch/adapt.hpp"
+#include "packet/memory/unit.hpp"
 #include "plan/unit_size.hpp"
 
 #include <catena/core/text.hpp>

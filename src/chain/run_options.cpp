@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/run_options.hpp"
 
+#include "base/core/process_work.hpp"
 #include "chain/workers.hpp"
-#include "core/process_work.hpp"
 
 #include <catena/core/text.hpp>
 

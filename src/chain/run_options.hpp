@@ -3,11 +3,11 @@
 
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
-#include "device/device.hpp"
-#include "device/remote/server_pool.hpp"
+#include "gpu/device/device.hpp"
+#include "gpu/device/remote/server_pool.hpp"
 #include "io/sink.hpp"
-#include "memory/packet_pool.hpp"
-#include "share/division.hpp"
+#include "packet/memory/packet_pool.hpp"
+#include "plan/sharing/division.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/persistent.hpp>

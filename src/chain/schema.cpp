@@ -2,7 +2,7 @@
 #include "chain/schema.hpp"
 
 #include "chain/keys.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_split.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "io/port.hpp"
-#include "memory/index_ring.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/index_ring.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <cstddef>
 #include <cstdint>

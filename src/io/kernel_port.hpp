@@ -3,7 +3,7 @@
 
 #include "io/kernel_sender.hpp"
 #include "io/port.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <atomic>
 #include <memory>

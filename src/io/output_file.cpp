@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/output_file.hpp"
 
-#include "core/open_file.hpp"
+#include "base/core/open_file.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/open_file.hpp"
+#include "base/core/open_file.hpp"
 #include "io/capture.hpp"
 #include "io/output_file.hpp"
 #include "io/source.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/poll_backoff.hpp"
+#include "base/core/poll_backoff.hpp"
 #include "io/bell.hpp"
 #include "io/frame_queue.hpp"
 #include "io/port.hpp"
 #include "io/shared_port.hpp"
 #include "io/traffic_match.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <catena/core/counter.hpp>
 #include <catena/core/status.hpp>

@@ -3,7 +3,7 @@
 
 #include "io/port_switch.hpp"
 #include "io/shared_port.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <catena/core/status.hpp>
 

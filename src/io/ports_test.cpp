@@ -24,8 +24,8 @@
 #include <thread>
 #include <vector>
 
-#include "eal/eal.hpp"
 #include "io/dpdk/ethdev_port.hpp"
+#include "io/eal/eal.hpp"
 #include "io/interface.hpp"
 #include "io/test_support.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "io/live_clock.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <catena/core/status.hpp>
 

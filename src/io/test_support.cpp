@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/test_support.hpp"
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 #include <pcap/pcap.h>
 #include <unistd.h>

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "core/wipe.hpp"
-#include "kernel/adapt.hpp"
-#include "kernel/packed_launch.hpp"
+#include "base/core/wipe.hpp"
+#include "gpu/launch/adapt.hpp"
+#include "gpu/launch/packed_launch.hpp"
 
 /// A network function of libnca, with its device side and its host side.
 namespace catena::nca {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "device/device.hpp"
-#include "kernel/launch.hpp"
+#include "gpu/device/device.hpp"
+#include "gpu/launch/launch.hpp"
 #include "nca/function.hpp"
 
 /// Implementation of the API's handles.

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "kernel/adapt.hpp"
+#include "gpu/check/static_check.hpp"
+#include "gpu/launch/adapt.hpp"
 #include "nca/cipher.layout.hpp"
 #include "nca/route.layout.hpp"
-#include "static_check/static_check.hpp"
 
 namespace catena::nca {
 namespace {

@@ -2,7 +2,7 @@
 // The API by itself: wrong arguments, limits, threads, and devices that fail in the middle of a stream.
 #include <nca/nca.h>
 
-#include "device/testing/faulty_device.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
 #include "nca/handles.hpp"
 #include "nca/testing/session.hpp"
 

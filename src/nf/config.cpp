@@ -17,7 +17,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/open_file.hpp"
+#include "base/core/open_file.hpp"
 #include "nf/integer.hpp"
 #include "nf/named_files.hpp"
 #include "nf/yaml_gauge.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/launch.hpp"
+#include "gpu/launch/launch.hpp"
 #include "nf/statistics_board.hpp"
 
 /// Runs an NF over batches, on the CPU and on a device: the common part of all NFs.

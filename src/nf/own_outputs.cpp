@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/own_outputs.hpp"
 
-#include "core/file_descriptor.hpp"
-#include "core/open_file.hpp"
-#include "core/replace_file.hpp"
+#include "base/core/file_descriptor.hpp"
+#include "base/core/open_file.hpp"
+#include "base/core/replace_file.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/text_file.hpp>
 
-#include "core/open_file.hpp"
+#include "base/core/open_file.hpp"
 
 namespace catena::nf {
 

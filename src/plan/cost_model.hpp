@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/transfer_names.hpp"
+#include "base/core/transfer_names.hpp"
 
 #include <array>
 #include <cstddef>

@@ -4,11 +4,11 @@
 #include "chain/chain_file.hpp"
 #include "chain/nf_costs.hpp"
 #include "chain/planning.hpp"
-#include "copy/host_mover.hpp"
-#include "copy/shared_buffer.hpp"
-#include "memory/packet_pool.hpp"
+#include "gpu/copy/host_mover.hpp"
+#include "gpu/copy/shared_buffer.hpp"
 #include "nf/instance.hpp"
 #include "nf/registry.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // The parts of measure() on every device that is here; all of it together: tests/cli/cli_test.py.
 #include "profile/cost_measure.hpp"
 
-#include "device/testing/faulty_device.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
 #include "profile/host_meter.hpp"
 #include "profile/transfer_meter.hpp"
 

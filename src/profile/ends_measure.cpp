@@ -3,7 +3,7 @@
 
 #include "io/sink.hpp"
 #include "io/source.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/packet_pool.hpp"
 #include "profile/median.hpp"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "share/gpu_model.hpp"
+#include "plan/sharing/gpu_model.hpp"
 
 #include <cstdint>
 #include <span>

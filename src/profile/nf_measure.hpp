@@ -3,7 +3,7 @@
 
 #include "chain/nf_costs.hpp"
 #include "chain/planning.hpp"
-#include "device/device.hpp"
+#include "gpu/device/device.hpp"
 #include "nf/registry.hpp"
 #include "profile/cost_measure.hpp"
 #include "profile/ends_measure.hpp"

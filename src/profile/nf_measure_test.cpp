@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/nf_measure.hpp"
 
-#include "device/testing/faulty_device.hpp"
-#include "device/testing/shared_device.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
+#include "gpu/device/testing/shared_device.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/transfer_meter.hpp"
 
-#include "copy/launch_plan.hpp"
-#include "copy/staging_extent.hpp"
-#include "copy/transfer_params.hpp"
+#include "gpu/copy/launch_plan.hpp"
+#include "gpu/copy/staging_extent.hpp"
+#include "gpu/copy/transfer_params.hpp"
+#include "gpu/program/program.hpp"
 #include "profile/median.hpp"
-#include "program/program.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/kernel/shared_layout.hpp>

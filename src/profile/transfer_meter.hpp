@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "copy/shared_buffer.hpp"
-#include "device/device.hpp"
+#include "gpu/copy/shared_buffer.hpp"
+#include "gpu/device/device.hpp"
 #include "plan/cost_model.hpp"
 
 #include <array>

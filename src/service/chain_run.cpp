@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_run.hpp"
 
-#include "core/keep.hpp"
-#include "core/log_line.hpp"
-#include "runtime/session.hpp"
+#include "base/core/keep.hpp"
+#include "base/core/log_line.hpp"
+#include "pipeline/session.hpp"
 #include "service/user_limits.hpp"
 
 #include <catena/core/text.hpp>

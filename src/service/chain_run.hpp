@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/core/metrics.hpp"
 #include "chain/chain_file.hpp"
 #include "chain/run_options.hpp"
-#include "core/metrics.hpp"
 #include "nf/registry.hpp"
-#include "runtime/report.hpp"
+#include "pipeline/report.hpp"
 #include "service/caller.hpp"
 
 #include <catena/core/status.hpp>

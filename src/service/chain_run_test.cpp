@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_run.hpp"
 
-#include "device/testing/faulty_device.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/scratch_folder.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
-#include "core/log_line.hpp"
-#include "runtime/isolation.hpp"
+#include "base/core/log_line.hpp"
+#include "pipeline/isolation.hpp"
 #include "service/claim.hpp"
 
 #include <catena/core/text.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/metrics.hpp"
-#include "device/remote/server_pool.hpp"
+#include "base/core/metrics.hpp"
+#include "gpu/device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 #include "nf/registry.hpp"
-#include "runtime/pause.hpp"
-#include "runtime/report.hpp"
+#include "pipeline/pause.hpp"
+#include "pipeline/report.hpp"
 #include "service/applied.hpp"
 #include "service/chain_run.hpp"
 #include "service/prepared.hpp"

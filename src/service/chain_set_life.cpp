@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chains of a service when it starts and ends. What users do with them: chain_set.cpp.
-#include "core/log_line.hpp"
-#include "runtime/session.hpp"
+#include "base/core/log_line.hpp"
+#include "pipeline/session.hpp"
 #include "service/chain_set.hpp"
 #include "service/claim.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/control.hpp"
 
-#include "core/log_line.hpp"
+#include "base/core/log_line.hpp"
 #include "service/exposition.hpp"
 
 #include <catena/core/text.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/exposition.hpp"
 
-#include "runtime/counts.hpp"
+#include "pipeline/counts.hpp"
 
 #include <catena/core/text.hpp>
 

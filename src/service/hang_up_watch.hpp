@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/file_descriptor.hpp"
+#include "base/core/file_descriptor.hpp"
 
 #include <catena/core/status.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/http_server.hpp"
 
-#include "core/file_descriptor.hpp"
+#include "base/core/file_descriptor.hpp"
 #include "service/listen.hpp"
 
 #include <catena/nf/testing/scratch_folder.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/listen.hpp"
 
-#include "core/socket_address.hpp"
+#include "base/core/socket_address.hpp"
 
 #include <catena/core/text.hpp>
 

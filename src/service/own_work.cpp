@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/own_work.hpp"
 
-#include "core/process_work.hpp"
+#include "base/core/process_work.hpp"
 
 #include <system_error>
 

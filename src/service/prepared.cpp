@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/prepared.hpp"
 
+#include "base/core/open_file.hpp"
 #include "chain/check.hpp"
 #include "chain/named_files.hpp"
 #include "chain/option_texts.hpp"
-#include "core/open_file.hpp"
 #include "io/interface.hpp"
 #include "io/output_file.hpp"
 #include "service/user_limits.hpp"

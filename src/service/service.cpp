@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/service.hpp"
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 #include "service/control.hpp"
 
 #include <catena/core/text.hpp>

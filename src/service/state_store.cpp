@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/state_store.hpp"
 
-#include "core/replace_file.hpp"
+#include "base/core/replace_file.hpp"
 
 #include <catena/core/text.hpp>
 

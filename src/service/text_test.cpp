@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/log_line.hpp"
+#include "base/core/log_line.hpp"
 #include "service/client.hpp"
 #include "service/http_server.hpp"
 #include "service/listen.hpp"

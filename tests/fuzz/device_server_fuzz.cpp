@@ -2,9 +2,9 @@
 // Any calls over the socket of a device server, and any bytes in the rings of its streams, as a hostile client sends
 // them: they end the client's session at most. The device is memory of this process, which looks at no range itself
 // that a Device need not look at, so that what the session lets through is found.
-#include "device/backend.hpp"
-#include "device/remote/protocol.hpp"
-#include "device/remote/session.hpp"
+#include "gpu/device/backend.hpp"
+#include "gpu/device/remote/protocol.hpp"
+#include "gpu/device/remote/session.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>

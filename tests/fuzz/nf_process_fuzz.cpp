@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an NF's process says, whoever it is: texts of its frames, which are read or refused, and messages in the memory
 // and lines in the memory that both ends share, which never reach beyond it.
-#include "nf_process/channel.hpp"
-#include "nf_process/protocol.hpp"
+#include "pipeline/isolation/channel.hpp"
+#include "pipeline/isolation/protocol.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -32,7 +32,7 @@ class FromABuiltOnlyTree(unittest.TestCase):
         files = {name for name in installed if "." in pathlib.PurePath(name).name or name.endswith("/catena")}
         wanted = {name for name in files
                   if not name.endswith((".cmake", "cmake_install.cmake")) and "CMakeRelink.dir" not in name}
-        self.assertLessEqual({"src/cli/catena", "src/cli/catena.1", "src/cli/catena.bash"}, wanted)
+        self.assertLessEqual({"src/apps/catena/catena", "src/apps/catena/catena.1", "src/apps/catena/catena.bash"}, wanted)
         self.assertTrue(any("libnca.so" in name for name in wanted), wanted)
 
         recipe = output_of("make", "-n", "install")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process of NFs that lies, for tests: the type of the last NF says how.
-#include "device/remote/socket.hpp"
-#include "nf_process/channel.hpp"
-#include "nf_process/protocol.hpp"
+#include "gpu/device/remote/socket.hpp"
+#include "pipeline/isolation/channel.hpp"
+#include "pipeline/isolation/protocol.hpp"
 
 #include <catena/packet/slot.hpp>
 

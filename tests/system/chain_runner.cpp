@@ -2,7 +2,7 @@
 #include "system/chain_runner.hpp"
 
 #include "chain/instances.hpp"
-#include "device/testing/remote_device.hpp"
+#include "gpu/device/testing/remote_device.hpp"
 #include "nf/named_files.hpp"
 
 #include <catena/core/text.hpp>

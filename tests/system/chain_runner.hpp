@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <catena/nf/testing/harness.hpp>
 

@@ -4,7 +4,7 @@
 #include "system/chain_runner.hpp"
 #include "system/changes.hpp"
 
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

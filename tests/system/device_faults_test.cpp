@@ -3,7 +3,7 @@
 // three, with every transfer method, in pools that wrap many times over. Each frame is compared with what the CPU makes
 // of it. Here every kind meets every method and every place once, in one chain or another; `make soak` meets all of
 // them in all chains, and more.
-#include "device/backend.hpp"
+#include "gpu/device/backend.hpp"
 #include "system/fault_chains.hpp"
 
 #include <gmock/gmock.h>

@@ -3,8 +3,8 @@
 
 #include <catena/core/text.hpp>
 
-#include "device/testing/remote_device.hpp"
-#include "runtime/counts.hpp"
+#include "gpu/device/testing/remote_device.hpp"
+#include "pipeline/counts.hpp"
 
 #include <algorithm>
 #include <bit>

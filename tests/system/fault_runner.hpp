@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/testing/faulty_device.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
 #include "system/chain_runner.hpp"
 #include "system/fault_nfs.hpp"
 

@@ -3,9 +3,9 @@
 // rx, for those ways alone that are too slow.
 #include "system/chain_runner.hpp"
 
-#include "runtime/counts.hpp"
-#include "runtime/session.hpp"
-#include "runtime/testing/faulty_relay.hpp"
+#include "pipeline/counts.hpp"
+#include "pipeline/session.hpp"
+#include "pipeline/testing/faulty_relay.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

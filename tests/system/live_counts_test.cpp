@@ -3,8 +3,8 @@
 #include "system/chain_runner.hpp"
 
 #include "chain/chain_file.hpp"
-#include "runtime/counts.hpp"
-#include "runtime/session.hpp"
+#include "pipeline/counts.hpp"
+#include "pipeline/session.hpp"
 
 #include <gtest/gtest.h>
 

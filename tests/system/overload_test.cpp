@@ -3,7 +3,7 @@
 // counted at the port, and memory does not grow. CATENA_OVERLOAD_SECONDS: how long, over all graphs.
 #include "system/random_graphs.hpp"
 
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

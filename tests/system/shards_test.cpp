@@ -4,8 +4,8 @@
 #include "system/chain_runner.hpp"
 #include "system/same_bytes.hpp"
 
-#include "device/testing/faulty_device.hpp"
-#include "runtime/counts.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
+#include "pipeline/counts.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

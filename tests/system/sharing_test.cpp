@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFs that share a device: who gets which part, what is refused, and what becomes of packets when parts change.
-#include "device/testing/faulty_device.hpp"
-#include "device/testing/remote_device.hpp"
-#include "runtime/session.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
+#include "gpu/device/testing/remote_device.hpp"
+#include "pipeline/session.hpp"
 #include "system/chain_runner.hpp"
 
 #include <catena/core/text.hpp>

@@ -4,9 +4,9 @@
 #include "system/chain_runner.hpp"
 #include "system/changes.hpp"
 
-#include "core/file_descriptor.hpp"
-#include "device/testing/remote_device.hpp"
-#include "runtime/session.hpp"
+#include "base/core/file_descriptor.hpp"
+#include "gpu/device/testing/remote_device.hpp"
+#include "pipeline/session.hpp"
 
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/scratch_folder.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/wipe.hpp"
+#include "base/core/wipe.hpp"
 #include "functions/cipher/cipher.layout.hpp"
 
 #include <catena/core/status.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/dpdk/ethdev_port.hpp"
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 #include "io/interface.hpp"
 #include "io/vlan.hpp"
 

@@ -4,7 +4,7 @@
 #include <catena/core/counter.hpp>
 #include "io/dpdk/mbuf_pool.hpp"
 #include "io/port.hpp"
-#include "memory/packet_pool.hpp"
+#include "packet/memory/packet_pool.hpp"
 
 #include <catena/core/status.hpp>
 

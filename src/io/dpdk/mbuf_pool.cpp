@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/dpdk/mbuf_pool.hpp"
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 #include <rte_eal.h>
 #include <rte_errno.h>

@@ -12,11 +12,11 @@
 #include <numeric>
 #include <optional>
 
-#include "kernel/adapt.hpp"
+#include "gpu/check/static_check.hpp"
+#include "gpu/launch/adapt.hpp"
 #include "nf/instance.hpp"
 #include "nf/testing/hint_check.hpp"
 #include "nf/testing/unknown_key.hpp"
-#include "static_check/static_check.hpp"
 
 namespace catena::nf::testing {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/testing/faulty_device.hpp"
 #include "fuzz/chains/random.hpp"
+#include "gpu/device/testing/faulty_device.hpp"
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "fuzz/chains/random_chain.hpp"
 #include "fuzz/chains/traffic.hpp"
-#include "runtime/session.hpp"
+#include "pipeline/session.hpp"
 
 #include <filesystem>
 #include <string>

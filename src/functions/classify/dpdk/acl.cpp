@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/classify/dpdk/acl.hpp"
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 #include <rte_acl.h>
 #include <rte_errno.h>

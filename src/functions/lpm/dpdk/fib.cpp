@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/lpm/dpdk/fib.hpp"
 
-#include "eal/eal.hpp"
+#include "io/eal/eal.hpp"
 
 #include <rte_errno.h>
 #include <rte_fib.h>

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/catena/commands.hpp"
+#include "apps/catena/fail.hpp"
+#include "apps/catena/service_client.hpp"
+#include "service/applied.hpp"
+#include "service/client.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <iostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace catena::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The service has another working folder. What no file is named by, as "", stays.
+std::string whole_path(std::string const& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return path.empty() || error ? path : whole.lexically_normal().string();
+}
+
+std::string whole_port(std::string const& port) {
+  constexpr std::string_view kPcap = "pcap:";
+  return port.starts_with(kPcap) && port != "pcap:-" ? concat(kPcap, whole_path(port.substr(kPcap.size()))) : port;
+}
+
+chain::OptionTexts with_whole_paths(chain::OptionTexts options) {
+  for (std::string* path : {&options.record, &options.eve, &options.trace, &options.profile}) {
+    *path = whole_path(*path);
+  }
+  options.rx = whole_port(options.rx);
+  options.tx = whole_port(options.tx);
+  return options;
+}
+
+std::string line_of(Json const& chain) {
+  const auto count = [&chain](const char* end, const char* what) {
+    return chain.contains(end) ? chain[end].value(what, std::uint64_t{0}) : 0;
+  };
+  return fmt::format("{:<20} {:<9} {:<16} {:>6} {:>14} {:>14} {:>12}\n", chain.value("name", ""),
+                     chain.value("state", ""), chain.value("tenant", ""), chain.value("uid", 0U),
+                     count("rx", "received_packets"), count("tx", "sent_packets"),
+                     chain.value("dropped_packets", std::uint64_t{0}));
+}
+
+std::string error_of(Json const& chain) {
+  return chain.contains("error") && chain["error"].is_string() ? chain["error"].get<std::string>() : std::string();
+}
+
+std::string table(Json const& chains) {
+  std::string text = fmt::format("{:<20} {:<9} {:<16} {:>6} {:>14} {:>14} {:>12}\n", "chain", "state", "tenant", "uid",
+                                 "received", "sent", "dropped");
+  for (Json const& chain : chains) {
+    text += line_of(chain);
+    if (const std::string error = error_of(chain); !error.empty()) {
+      text += concat("  ", error, "\n");
+    }
+  }
+  return text;
+}
+
+/// "no_route 3, malformed 1".
+std::string drops_text(Json const& end) {
+  std::string text;
+  const Json drops = end.value("drops", Json::object());
+  for (auto const& [reason, count] : drops.items()) {
+    if (count.get<std::uint64_t>() != 0) {
+      text += fmt::format("{}{} {}", text.empty() ? "  dropped: " : ", ", reason, count.get<std::uint64_t>());
+    }
+  }
+  return text;
+}
+
+std::string chain_text(Json const& chain) {
+  std::string text =
+      fmt::format("chain    {}\nstate    {}\nfile     {}\ntenant   {} (user {})\n", chain.value("name", ""),
+                  chain.value("state", ""), chain.value("file", ""), chain.value("tenant", ""), chain.value("uid", 0U));
+  if (const std::string error = error_of(chain); !error.empty()) {
+    text += concat("error    ", error, "\n");
+  }
+  if (const Json& quarantine = chain.value("quarantine", Json()); quarantine.is_string()) {
+    text += concat("device   in quarantine: ", quarantine.get<std::string>(), "\n");
+  }
+  if (!chain.contains("rx")) {
+    return text;
+  }
+  text += fmt::format("rx       {} received {}{}\n", chain["rx"].value("port", ""),
+                      chain["rx"].value("received_packets", std::uint64_t{0}), drops_text(chain["rx"]));
+  for (Json const& nf : chain.value("nfs", Json::array())) {
+    text += fmt::format("nf       {} ({}) on {}: in {}, passed {}{}\n", nf.value("name", ""), nf.value("type", ""),
+                        nf.value("on", ""), nf.value("in_packets", std::uint64_t{0}),
+                        nf.value("passed_packets", std::uint64_t{0}), drops_text(nf));
+  }
+  return text + fmt::format("tx       {} sent {}{}\n", chain["tx"].value("port", ""),
+                            chain["tx"].value("sent_packets", std::uint64_t{0}), drops_text(chain["tx"]));
+}
+
+/// What became of a chain that was applied, or would become of it.
+std::string applied_text(Json const& chain) {
+  const bool is_dry_run = chain.value("dry_run", false);
+  const std::string applied = chain.value("applied", "");
+  const std::vector<std::string> changes = chain.value("changes", std::vector<std::string>());
+  std::string text = concat(chain.value("name", ""), ": ");
+  if (applied == "started") {
+    text += is_dry_run ? "would be started" : chain.value("state", "");
+  } else if (applied == "replaced") {
+    const auto why = [&chain](const char* key) {
+      return chain.contains(key) && chain[key].is_string() ? chain[key].get<std::string>() : std::string();
+    };
+    const std::string lost = why("why_packets_are_lost");
+    text += concat(is_dry_run ? "would be replaced" : chain.value("state", "") + ", replaced",
+                   lost.empty() ? ", without loss: " : ", with loss: ", why("why_replaced"));
+    text += lost.empty() || lost == why("why_replaced")
+                ? ""
+                : concat("\n  packets that arrive during the replacement are lost: ", lost);
+  } else if (changes.empty()) {
+    text += is_dry_run ? "nothing would change" : chain.value("state", "") + ", nothing has changed";
+  } else {
+    text += is_dry_run ? "would keep running, with these NFs changed"
+                       : chain.value("state", "") + ", with these NFs changed";
+  }
+  text += "\n";
+  for (std::string const& change : changes) {
+    text += concat("  ", change, "\n");
+  }
+  return text;
+}
+
+/// Asks, and prints the answer: as it is with `json`, else as `show` has it.
+int ask_and_print(ServiceArguments const& arguments, std::string const& method, std::string const& path,
+                  std::string const& body, auto const& show) {
+  const Result<Json> answer = ask_service(arguments.socket, method, path, body);
+  if (!answer.ok()) {
+    return fail(answer.status(), arguments.json);
+  }
+  std::cout << (arguments.json ? answer->dump(2) + "\n" : show(*answer));
+  return kExitOk;
+}
+
+}  // namespace
+
+int apply(RunArguments const& run, ServiceArguments const& arguments) {
+  Json request = {{"file", whole_path(run.chain_file)}};
+  if (Json options = service::to_json(with_whole_paths(run)); !options.empty()) {
+    request["options"] = std::move(options);
+  }
+  if (arguments.dry_run) {
+    request["dry_run"] = true;
+  }
+  const std::string body = request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return ask_and_print(arguments, "POST", "/v1/chains", body, applied_text);
+}
+
+int get(ServiceArguments const& arguments) {
+  if (arguments.name.empty()) {
+    return ask_and_print(arguments, "GET", "/v1/chains", "", [](Json const& all) { return table(all["chains"]); });
+  }
+  return ask_and_print(arguments, "GET", service::chain_path(arguments.name), "", chain_text);
+}
+
+int stop(ServiceArguments const& arguments) {
+  return ask_and_print(arguments, "POST", service::chain_path(arguments.name) + "/stop", "", [](Json const& chain) {
+    return concat(chain.value("name", ""), ": ", chain.value("state", ""), "\n");
+  });
+}
+
+int reset(ServiceArguments const& arguments) {
+  return ask_and_print(arguments, "POST", service::chain_path(arguments.name) + "/reset", "",
+                       [&](Json const& /*chain*/) { return concat(arguments.name, ": out of quarantine\n"); });
+}
+
+int remove(ServiceArguments const& arguments) {
+  return ask_and_print(arguments, "DELETE", service::chain_path(arguments.name), "",
+                       [&](Json const& /*ok*/) { return concat(arguments.name, ": deleted\n"); });
+}
+
+}  // namespace catena::cli

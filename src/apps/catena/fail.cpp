@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/catena/fail.hpp"
+
+#include "chain/error_list.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <string>
+
+namespace catena::cli {
+
+int fail(Status const& status, bool json, std::ostream& out) {
+  std::cerr << "catena: " << std::string(status.message()) << '\n';
+  if (json) {
+    out << nlohmann::ordered_json{{"ok", false}, {"errors", chain::errors_of(status)}}.dump(2) << '\n';
+  }
+  return kExitFailed;
+}
+
+}  // namespace catena::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/catena/commands.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// Options shared by several commands. Their target variables must still exist when the command line is parsed.
+namespace catena::cli {
+
+/// Accepts a valid `--device` value.
+CLI::Validator device_names();
+/// --device-servers.
+void add_device_servers(CLI::App& command, std::string& servers);
+/// --share, --parts and --compute-units.
+void add_share_options(CLI::App& command, std::string& share, std::string& parts, std::uint32_t& compute_units);
+void add_methods_option(CLI::App& command, RunArguments& arguments);
+/// The chain file and all options of a run.
+void add_run_options(CLI::App& command, RunArguments& arguments);
+/// `catena profile`, without its action.
+CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments);
+/// The commands of a service and of its clients. Each sets `status` to its exit status when it is done.
+void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
+                          int& status);
+
+}  // namespace catena::cli

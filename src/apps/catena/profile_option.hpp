@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/catena/commands.hpp"
+#include "chain/chain_file.hpp"
+#include "chain/cost_profile.hpp"
+#include "chain/placing.hpp"
+#include "nf/registry.hpp"
+
+#include <optional>
+#include <string>
+
+namespace catena::cli {
+
+/// The costs for planning a chain without running it: from `--profile`, else of the device that a run would open, else
+/// built-in. Errors: as device::parse_preference() and chain::load_profile().
+Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config);
+
+/// Places NFs `on: auto` as a run with these options would, for the device of the run. Opens no device. nullopt if the
+/// chain has no such NF. Errors: as chain::place().
+Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,
+                                                  chain::SyncOptions const& sync, nf::Registry const& registry);
+
+/// " (NVIDIA H200, cuda)", to append to describe() of a measured profile; empty for the built-in one.
+std::string of_device(chain::CostProfile const& profile);
+
+}  // namespace catena::cli

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/catena/commands.hpp"
+#include "apps/catena/fail.hpp"
+#include "apps/catena/known_nfs.hpp"
+#include "apps/catena/style.hpp"
+#include "chain/named_files.hpp"
+#include "gpu/device/remote/server_pool.hpp"
+#include "pipeline/isolation.hpp"
+#include "pipeline/scale.hpp"
+#include "pipeline/session.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+namespace catena::cli {
+namespace {
+
+using runtime::Session;
+
+std::atomic<Session*> running{nullptr};
+static_assert(std::atomic<Session*>::is_always_lock_free, "used in a signal handler");
+std::atomic<bool> is_to_end{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
+
+void on_signal(int signal) {
+  is_to_end = true;
+  if (Session* session = running.load(); session != nullptr) {
+    session->stop();
+  }
+  // `timeout -s INT` and terminals may signal twice at once: only the third ends the process without a report
+  if (static std::atomic<int> signals{0}; ++signals == 2) {
+    std::signal(signal, SIG_DFL);
+  }
+}
+
+std::atomic<bool> has_hung_up{false};
+
+void on_hangup(int /*signal*/) { has_hung_up = true; }
+
+/// ", 40 %, 12 s left" of a source whose end is known.
+std::string outlook(double part_done, int seconds) {
+  constexpr double kPercent = 100;
+  if (part_done <= 0) {
+    return {};
+  }
+  std::string text = fmt::format(", {:.0f} %", part_done * kPercent);
+  if (part_done < 1) {
+    const auto left = static_cast<std::int64_t>(std::ceil(seconds * (1 - part_done) / part_done));
+    constexpr std::int64_t kMinute = 60;
+    constexpr std::int64_t kShownInSeconds = 120;
+    text += left <= kShownInSeconds ? fmt::format(", {} s left", left) : fmt::format(", {} min left", left / kMinute);
+  }
+  return text;
+}
+
+/// Prints a line a second while a chain runs, unless it is to be quiet.
+class LiveLine {
+ public:
+  LiveLine(Session const& session, bool quiet) {
+    if (!quiet) {
+      thread_ = std::thread([this, &session] { work(session); });
+    }
+  }
+  ~LiveLine() {
+    done_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  LiveLine(LiveLine const&) = delete;
+  LiveLine& operator=(LiveLine const&) = delete;
+
+ private:
+  void work(Session const& session) {
+    constexpr std::chrono::milliseconds kTick{20};
+    runtime::RunProgress last;
+    auto next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (int seconds = 1; !done_; std::this_thread::sleep_for(kTick)) {
+      if (std::chrono::steady_clock::now() < next) {
+        continue;
+      }
+      const runtime::RunProgress now = session.progress();
+      std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9}{}\n", seconds,
+                               now.received, now.sent, now.dropped,
+                               runtime::scaled(static_cast<double>(now.received - last.received), "pps"),
+                               outlook(now.part_done, seconds));
+      last = now;
+      next += std::chrono::seconds(1);
+      ++seconds;
+    }
+  }
+
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+/// Has a chain follow its file, where SIGHUP says that this has changed, and the packets that come, where NFs are `on:
+/// auto`. From a terminal that signal says that nobody is there any more, and ends the program as ever.
+class Follower {
+ public:
+  Follower(std::shared_ptr<Session> session, std::string file, chain::RunOptions options, nf::Registry const& registry)
+      : session_(std::move(session)), file_(std::move(file)), options_(std::move(options)), registry_(registry) {
+    if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
+      std::signal(SIGHUP, SIG_IGN);
+    }
+    thread_ = std::thread([this] { work(); });
+  }
+  ~Follower() { end(); }
+  Follower(Follower const&) = delete;
+  Follower& operator=(Follower const&) = delete;
+
+  /// After the session's run: the one that takes over from it; null: none does.
+  std::unique_ptr<Session> next() {
+    end();
+    return std::move(next_);
+  }
+
+ private:
+  void end() {
+    done_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  void work() {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kTick{20};
+    auto next_look = Clock::now() + runtime::TrafficWatch::kPeriod;
+    for (; !done_ && next_ == nullptr; std::this_thread::sleep_for(kTick)) {
+      if (has_hung_up.exchange(false)) {
+        follow();
+      } else if (Clock::now() >= next_look) {
+        next_look += runtime::TrafficWatch::kPeriod;
+        look_at_traffic();
+      }
+    }
+  }
+
+  void follow() {
+    Result<chain::ChainConfig> next = chain::load_chain(file_);
+    const Result<std::vector<std::string>> changes = next.ok() ? session_->change(*next, registry_) : next.status();
+    if (absl::IsFailedPrecondition(changes.status())) {
+      return take_over(*std::move(next), std::string(changes.status().message()));
+    }
+    if (!changes.ok()) {
+      return stay(changes.status());
+    }
+    if (changes->empty()) {
+      spdlog::info("{}: nothing has changed", file_);
+    }
+    for (std::string const& change : *changes) {
+      spdlog::info("{}: changed: {}", file_, change);
+    }
+  }
+
+  void stay(Status const& why) const {
+    spdlog::error("{}: the chain keeps running unchanged: {}", file_, std::string(why.message()));
+  }
+
+  /// Another one goes on for this one.
+  void take_over(chain::ChainConfig config, std::string const& what) {
+    chain::RunOptions options = options_;
+    if (const Status status = runtime::allow_processes(config, options); !status.ok()) {
+      return stay(status);
+    }
+    if (runtime::needs_servers(config) && options.open_device == nullptr) {
+      return stay(
+          absl::FailedPreconditionError("its NFs in processes need a device server, which a run has from its start"));
+    }
+    take_over(std::move(config), options, what);
+  }
+
+  void look_at_traffic() {
+    Result<std::optional<runtime::Replacement>> found = session_->look_at_traffic(registry_);
+    if (!found.ok()) {
+      spdlog::warn("{}: NFs stay where they are: {}", file_, std::string(found.status().message()));
+    } else if (*found) {
+      take_over(std::move((*found)->config), (*found)->options, (*found)->why);
+    }
+  }
+
+  void take_over(chain::ChainConfig config, chain::RunOptions const& options, std::string const& what) {
+    Result<std::unique_ptr<Session>> next =
+        Session::create(std::move(config), options, registry_, {}, runtime::Predecessor{session_.get(), session_});
+    if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
+      return stay(status);
+    }
+    spdlog::info("{}: chain replaced without packet loss: {}", file_, what);
+    next_ = *std::move(next);
+  }
+
+  std::shared_ptr<Session> session_;
+  std::string file_;
+  chain::RunOptions options_;
+  nf::Registry const& registry_;
+  std::unique_ptr<Session> next_;  ///< of the thread
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+/// Runs the session, and those that go on for it, of which the last one is in `session` then.
+Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arguments,
+                      chain::RunOptions const& options, nf::Registry const& registry) {
+  while (true) {
+    Status status;
+    std::unique_ptr<Session> next;
+    {
+      const LiveLine live(*session, arguments.quiet);
+      Follower follower(session, arguments.chain_file, options, registry);
+      status = session->run();
+      next = follower.next();
+    }
+    if (next == nullptr) {
+      return status;
+    }
+    const runtime::Report report = session->report();
+    spdlog::info("{}: totals before the replacement: received {}, sent {}, dropped {}{}", arguments.chain_file,
+                 report.received, report.sent, report.dropped(),
+                 status.ok() ? "" : concat(", ", std::string(status.message())));
+    running = next.get();
+    session = std::move(next);  // which has the one before until it has taken over
+    if (is_to_end) {
+      session->stop();
+    }
+  }
+}
+
+}  // namespace
+
+int run(RunArguments const& arguments) {
+  Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file);
+  if (!config.ok()) {
+    return fail(config.status(), arguments.json);
+  }
+  std::unique_ptr<device::remote::ServerPool> servers;  // ends after what has its groups
+  Result<chain::RunOptions> options = chain::run_options_of(arguments, *config);
+  if (!options.ok()) {
+    return fail(options.status(), arguments.json);
+  }
+  if (Status status = runtime::allow_processes(*config, *options); !status.ok()) {
+    return fail(status, arguments.json);
+  }
+  const Result<chain::ServersFor> servers_for = chain::parse_servers_for(arguments.device_servers);
+  if (!servers_for.ok()) {
+    return fail(servers_for.status(), arguments.json);
+  }
+  if (Status status = chain::check_servers(*servers_for, options->sharing); !status.ok()) {
+    return fail(status, arguments.json);
+  }
+  if (arguments.device_server || *servers_for != chain::ServersFor::kDevice || runtime::needs_servers(*config)) {
+    const Result<std::string> program = device::remote::find_server_program();
+    if (!program.ok()) {
+      return fail(program.status(), arguments.json);
+    }
+    servers = std::make_unique<device::remote::ServerPool>(
+        device::remote::ServerPool::Options{*program, chain::server_limits(options->sharing)});
+    chain::use_servers(*servers, {config->name, config->tenant, *servers_for}, *options);
+  }
+  const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
+  if (!registry.ok()) {
+    return fail(registry.status(), arguments.json);
+  }
+  // where packets or lines go to standard output, nothing else must
+  const bool to_stderr = chain::writes_to_standard_output(*config, *options);
+  Result<std::unique_ptr<Session>> created = Session::create(*std::move(config), *options, *registry);
+  options->new_keys = false;  // said of this start, and of none that follows it
+  if (!created.ok()) {
+    return fail(created.status(), arguments.json, to_stderr ? std::cerr : std::cout);
+  }
+  std::shared_ptr<Session> session = *std::move(created);
+  // before anybody can read that the run begins
+  running = session.get();
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  for (std::string const& line : session->start_report()) {
+    if (!arguments.quiet || line.starts_with("WARNING")) {
+      print(std::cerr, line, has_colours(STDERR_FILENO));
+    }
+  }
+  Status status = run_and_follow(session, arguments, *options, *registry);
+  running = nullptr;
+  runtime::Report report = session->report();
+  report.error = std::string(status.message());
+  print(to_stderr ? std::cerr : std::cout,
+        arguments.json ? runtime::to_json(report)
+                       : concat(runtime::to_text(report), arguments.verbose ? runtime::stages_text(report) : ""),
+        !arguments.json && has_colours(to_stderr ? STDERR_FILENO : STDOUT_FILENO));
+  if (!status.ok()) {
+    static_cast<void>(fail(status));
+  }
+  const int exit_status = status.ok() ? kExitOk : kExitFailed;
+  if (session->abandoned_device()) {
+    // a kernel that never ended would keep the driver's own clean-up waiting for ever
+    std::_Exit(exit_status);
+  }
+  return exit_status;
+}
+
+}  // namespace catena::cli

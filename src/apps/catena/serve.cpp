@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/catena/commands.hpp"
+#include "apps/catena/fail.hpp"
+#include "apps/catena/known_nfs.hpp"
+#include "service/service.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+namespace catena::cli {
+namespace {
+
+/// What is inside the chains is finished; what waits for a reader of its output by then is given up.
+constexpr std::chrono::seconds kEndLimit{15};
+
+/// Blocks the signals that end the service, for all threads that it starts.
+sigset_t block_end_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
+  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION, arguments.pci};
+  CATENA_ASSIGN_OR_RETURN(options.sharing,
+                          chain::sharing_options_of(arguments.share, arguments.parts, arguments.compute_units));
+  CATENA_ASSIGN_OR_RETURN(options.servers_for, chain::parse_servers_for(arguments.device_servers));
+  CATENA_RETURN_IF_ERROR(chain::check_servers(options.servers_for, options.sharing));
+  if (options.socket.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.socket, service::default_socket());
+  }
+  if (options.state_folder.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.state_folder, service::default_state_folder());
+  }
+  return options;
+}
+
+}  // namespace
+
+int serve(ServiceArguments const& arguments, std::string const& nf_path) {
+  const sigset_t signals = block_end_signals();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of whoever writes it
+  const Result<service::ServiceOptions> options = options_of(arguments);
+  if (!options.ok()) {
+    return fail(options.status());
+  }
+  const Result<nf::Registry> registry = known_nfs(nf_path);
+  if (!registry.ok()) {
+    return fail(registry.status());
+  }
+  Result<std::unique_ptr<service::Service>> service = service::Service::start(*options, *registry);
+  if (!service.ok()) {
+    return fail(service.status());
+  }
+  spdlog::info("serves at {}{}", options->socket, options->metrics.empty() ? "" : ", metrics at " + options->metrics);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  spdlog::info("ends: all chains are stopped");
+  // `timeout` and terminals may signal twice at once; who cannot wait signals again later
+  constexpr std::chrono::milliseconds kAtOnce{100};
+  std::this_thread::sleep_for(kAtOnce);
+  constexpr timespec kNoTime{};
+  while (sigtimedwait(&signals, nullptr, &kNoTime) > 0) {
+  }
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  if (!(*service)->end(kEndLimit)) {
+    spdlog::warn("ends with unfinished work");
+    // what waits for others, or for a device, would keep the service's own clean-up waiting for ever
+    std::_Exit(kExitOk);
+  }
+  return kExitOk;
+}
+
+}  // namespace catena::cli

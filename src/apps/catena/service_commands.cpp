@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the commands of a service: serve.cpp, chains.cpp and top.cpp are what they do.
+#include "apps/catena/flags.hpp"
+
+namespace catena::cli {
+namespace {
+
+void add_socket(CLI::App& command, ServiceArguments& service) {
+  command.add_option("--socket", service.socket,
+                     "Control socket of the service; default: /run/catena/catena.sock for root, else catena.sock in "
+                     "$XDG_RUNTIME_DIR");
+}
+
+void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_path, int& status) {
+  CLI::App* serve = app.add_subcommand("serve", "Run chains applied by users over a control socket");
+  add_socket(*serve, service);
+  serve->add_option("--state", service.state,
+                    "Folder of the saved chains; default: /var/lib/catena for root, else catena in $XDG_STATE_HOME");
+  serve->add_option("--metrics", service.metrics,
+                    "Serve /metrics for Prometheus at this address and port, too: 127.0.0.1:9464");
+  serve->add_option("--pci", service.pci, "PCI device for chains of root, as 0000:03:00.0; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_share_options(*serve, service.share, service.parts, service.compute_units);
+  add_device_servers(*serve, service.device_servers);
+  serve->callback([&] { status = cli::serve(service, nf_path); });
+}
+
+/// A command that takes a chain's name.
+void add_by_name(CLI::App& app, std::string const& word, std::string const& says, int (*work)(ServiceArguments const&),
+                 bool is_required, ServiceArguments& service, int& status) {
+  CLI::App* command = app.add_subcommand(word, says);
+  CLI::Option* name = command->add_option("name", service.name, "Name of the chain");
+  name->required(is_required);
+  add_socket(*command, service);
+  command->add_flag("--json", service.json, "Result as one JSON object");
+  command->callback([&, work] { status = work(service); });
+}
+
+}  // namespace
+
+void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
+                          int& status) {
+  add_serve(app, service, nf_path, status);
+  CLI::App* apply = app.add_subcommand("apply", "Start a chain in the service, or replace the one of the same name");
+  add_run_options(*apply, run);
+  add_socket(*apply, service);
+  apply->add_flag("--json", service.json, "Result as one JSON object");
+  apply->add_flag("--dry-run", service.dry_run, "Only show the changes");
+  apply->callback([&] { status = cli::apply(run, service); });
+  add_by_name(app, "get", "List the chains of the service, or show one", cli::get, false, service, status);
+  add_by_name(app, "stop", "Stop a chain of the service, which stays known", cli::stop, true, service, status);
+  add_by_name(app, "delete", "Stop a chain of the service and forget it", cli::remove, true, service, status);
+  CLI::App* nf = app.add_subcommand("nf", "Network functions of the service");
+  nf->require_subcommand(1);
+  add_by_name(*nf, "reset", "Let a chain use the device again after its kernel took it down", cli::reset, true, service,
+              status);
+  CLI::App* top = app.add_subcommand("top", "Show the activity of the service's chains, updated each second");
+  add_socket(*top, service);
+  top->add_flag("--once", service.once, "One frame, of one second, and no more");
+  top->add_flag("--json", service.json, "Each frame as one line of JSON");
+  top->callback([&] { status = cli::top(service); });
+}
+
+}  // namespace catena::cli

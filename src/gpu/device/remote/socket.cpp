@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/device/remote/socket.hpp"
+
+#include "base/core/shared_memory.hpp"
+#include "gpu/device/remote/protocol.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+namespace catena::device::remote {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+Status gone() { return absl::UnavailableError("the other end of the connection is gone"); }
+
+/// What is sent or received with one descriptor at most.
+struct Message {
+  explicit Message(std::span<std::byte> bytes) : part{bytes.data(), bytes.size()} {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+  }
+  void make_room() {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+  }
+  iovec part;
+  msghdr header{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+};
+
+Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
+  while (!bytes.empty()) {
+    Message message({const_cast<std::byte*>(bytes.data()), bytes.size()});
+    if (fd >= 0) {
+      message.make_room();
+      cmsghdr* const control = CMSG_FIRSTHDR(&message.header);
+      control->cmsg_level = SOL_SOCKET;
+      control->cmsg_type = SCM_RIGHTS;
+      control->cmsg_len = CMSG_LEN(sizeof fd);
+      std::memcpy(CMSG_DATA(control), &fd, sizeof fd);
+    }
+    const ssize_t sent = sendmsg(socket, &message.header, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) {
+      continue;
+    }
+    if (sent <= 0) {
+      return gone();
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    fd = -1;
+  }
+  return absl::OkStatus();
+}
+
+/// The next bytes, at most so many, and a descriptor that came with them; 0: nothing is there, with MSG_DONTWAIT.
+Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd, int flags) {
+  for (;;) {
+    Message message(bytes);
+    message.make_room();
+    const ssize_t received = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC | flags);
+    if (received < 0 && errno == EINTR) {
+      continue;
+    }
+    if (received < 0 && (flags & MSG_DONTWAIT) != 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return std::size_t{0};
+    }
+    if (received <= 0) {
+      return gone();
+    }
+    for (cmsghdr* control = CMSG_FIRSTHDR(&message.header); control != nullptr;
+         control = CMSG_NXTHDR(&message.header, control)) {
+      if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
+        continue;
+      }
+      // padding leaves room for more than one: the last stays, the others are closed
+      const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int received_fd = -1;
+        std::memcpy(&received_fd, CMSG_DATA(control) + i * sizeof received_fd, sizeof received_fd);
+        fd = Fd(received_fd);
+      }
+    }
+    return static_cast<std::size_t>(received);
+  }
+}
+
+}  // namespace
+
+Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd) {
+  const FrameHeader header{call, static_cast<std::uint32_t>(body.size())};
+  CATENA_RETURN_IF_ERROR(send_all(socket, std::as_bytes(std::span(&header, 1)), fd));
+  return send_all(socket, body, -1);
+}
+
+Result<Frame> receive_frame(int socket, std::uint32_t max_bytes) {
+  FrameReader reader;
+  CATENA_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader.take(socket, max_bytes, 0));
+  if (!frame) {
+    return gone();  // who waits gets one, or an error
+  }
+  return *std::move(frame);
+}
+
+Result<std::optional<Frame>> FrameReader::take(int socket, std::uint32_t max_bytes, int flags) {
+  constexpr std::size_t kChunk = std::size_t{1} << 20;
+  static_assert(sizeof(FrameHeader) == sizeof header_);
+  for (;;) {
+    const bool has_header = header_bytes_ == header_.size();
+    FrameHeader header{};
+    std::memcpy(&header, header_.data(), sizeof header);
+    if (has_header && header.bytes > max_bytes) {
+      return absl::InvalidArgumentError(
+          concat("a message of ", header.bytes, " bytes; at most ", max_bytes, " are taken"));
+    }
+    if (has_header && body_bytes_ == header.bytes) {
+      frame_.call = header.call;
+      header_bytes_ = body_bytes_ = 0;
+      return std::exchange(frame_, Frame{});
+    }
+    std::span<std::byte> room = std::span(header_).subspan(header_bytes_);
+    if (has_header) {
+      // memory is taken as the bytes come, not as they are announced
+      frame_.body.resize(std::min<std::size_t>(header.bytes, body_bytes_ + kChunk));
+      room = std::span(frame_.body).subspan(body_bytes_);
+    }
+    CATENA_ASSIGN_OR_RETURN(const std::size_t received, receive_some(socket, room, frame_.fd, flags));
+    if (received == 0) {
+      return std::nullopt;
+    }
+    (has_header ? body_bytes_ : header_bytes_) += received;
+  }
+}
+
+Result<Mapping> Mapping::create(std::size_t bytes) {
+  if (bytes == 0) {
+    return Mapping();
+  }
+  Result<Fd> fd = make_shared_memory("catena_device", bytes, Pages::kWhenWritten);
+  if (!fd.ok()) {
+    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::string(fd.status().message())));
+  }
+  return map(*std::move(fd), bytes);
+}
+
+Result<Mapping> Mapping::map(Fd fd, std::size_t bytes, std::uint64_t offset) {
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  struct stat info {};
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd.get(), &info) != 0) {
+    return absl::InvalidArgumentError("the owner can still shrink the shared memory: seal it with F_SEAL_SHRINK");
+  }
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (bytes == 0 || offset % kPageBytes != 0 || offset > size || bytes > size - offset) {
+    return absl::InvalidArgumentError(
+        concat("shared memory: ", bytes, " bytes at offset ", offset, " of ", size, "; it begins at a page"));
+  }
+  void* const at =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), static_cast<off_t>(offset));
+  if (at == MAP_FAILED) {
+    return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes of shared memory: ", std::strerror(errno)));
+  }
+  return Mapping(std::move(fd), {static_cast<std::byte*>(at), bytes});
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) {
+    munmap(bytes_.data(), bytes_.size());
+  }
+}
+
+}  // namespace catena::device::remote

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/device_recovery.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+/// A device that does not come back is tried ever later.
+constexpr std::chrono::milliseconds kFirstDelay{5};
+constexpr std::chrono::milliseconds kMaxDelay{500};
+/// How often a stage is asked whether it has taken its offer.
+constexpr std::chrono::microseconds kOfferPeriod{100};
+
+}  // namespace
+
+DeviceRecovery::DeviceRecovery(std::vector<Part> parts) {
+  for (Part& part : parts) {
+    std::vector<DeviceSide*> held(part.stages.size(), part.side);
+    states_.push_back({std::move(part), {}, std::move(held)});
+  }
+}
+
+void DeviceRecovery::look(Pause& pause) {
+  for (State& state : states_) {
+    look_after(state, pause);
+  }
+}
+
+void DeviceRecovery::count_last_losses() {
+  for (State& state : states_) {
+    if (!state.current().use().allowed() && !std::exchange(state.is_lost, true)) {
+      losses_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+void DeviceRecovery::look_after(State& state, Pause& pause) {
+  if (state.current().use().allowed()) {
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!std::exchange(state.is_lost, true)) {
+    losses_.fetch_add(1, std::memory_order_relaxed);
+    state.delay = kFirstDelay;
+  } else if (now < state.next_try) {
+    return;
+  }
+  state.next_try = now + state.delay;
+  state.delay = std::min(state.delay * 2, kMaxDelay);
+  Result<std::unique_ptr<DeviceSide>> side = state.part.make();
+  if (!side.ok()) {
+    return;  // it is asked again
+  }
+  const std::string name = (*side)->device().info().name;
+  const Result<bool> is_back = bring_back(state, *std::move(side), pause);
+  if (!is_back.ok()) {
+    spdlog::warn("device {} was back, and is lost again: {}", name, is_back.status().ToString());
+  } else if (*is_back) {
+    state.is_lost = false;
+    returns_.fetch_add(1, std::memory_order_relaxed);
+    spdlog::warn("device {} is in use again", name);
+  }
+}
+
+/// Hands `side` to the stages. False where `pause` ended in between. An error: the device is lost again.
+Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide> side, Pause& pause) {
+  DeviceSide& fresh = *side;
+  std::vector<kernel::LaunchBounds> bounds;
+  if (state.part.bounds) {
+    CATENA_ASSIGN_OR_RETURN(bounds, state.part.bounds(fresh.device()));
+  }
+  for (std::size_t i = 0; i < state.part.stages.size(); ++i) {
+    DeviceStage* const stage = state.part.stages[i];
+    const std::size_t nf = stage->position();
+    auto attachment = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use(),
+                                    nf < bounds.size() ? bounds[nf] : kernel::LaunchBounds{});
+    if (!attachment.ok()) {
+      static_cast<void>(fresh.use().stop(attachment.status()));  // for the stages that have taken theirs
+      return attachment.status();
+    }
+    stage->reclaim().reset();  // what was on its way to the stage when the device was lost
+    if (side != nullptr) {
+      state.sides.push_back(std::move(side));  // lives from here on: a stage may take something of it
+    }
+    stage->offer(*std::move(attachment));
+    while (!stage->has_taken_offer()) {
+      if (!pause.sleep(kOfferPeriod)) {
+        return false;
+      }
+    }
+    // what it had before ends here, and not where packets wait
+    stage->reclaim().reset();
+    state.held[i] = &fresh;
+    state.end_unheld_sides();
+  }
+  return true;
+}
+
+/// All but the last of which no stage has anything any more: each has memory of a device, also of one that went again
+/// before all stages had it.
+void DeviceRecovery::State::end_unheld_sides() {
+  const DeviceSide* const last = sides.back().get();
+  std::erase_if(sides, [this, last](std::unique_ptr<DeviceSide> const& side) {
+    return side.get() != last && std::ranges::find(held, side.get()) == held.end();
+  });
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/device_stage.hpp"
+
+#include "pipeline/recorder.hpp"
+#include "pipeline/unit_group.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+/// A launch counts for one part in this many in the average that the next delay is made of.
+constexpr int kLaunchTimeWeight = 8;
+
+using Clock = std::chrono::steady_clock;
+
+std::int64_t to_ns(Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool,
+                         memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options)
+    : Stage(instance.name()),
+      instance_(&instance),
+      position_(position),
+      pool_(&pool),
+      in_(&in),
+      out_(&out),
+      options_(options),
+      ticker_(instance, options.live_clock) {}
+
+Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
+                                                         kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+                                                         memory::UnitQueue& in, memory::UnitQueue& out,
+                                                         DeviceStageOptions const& options) {
+  std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, pool, in, out, options));
+  DeviceUse& use = options.use != nullptr ? *options.use : stage->own_use_;
+  CATENA_ASSIGN_OR_RETURN(stage->attached_, stage->attach(device_nf, options.only_on_device, use, options.bounds));
+  return stage;
+}
+
+DeviceStage::~DeviceStage() {
+  // a mover ends before the batches that it moves for: with all others
+  if (attached_ != nullptr && filling_.batch != nullptr) {
+    attached_->idle_.push_back(std::move(filling_));
+  }
+  for (InFlightBatch& batch_in_flight : in_flight_) {
+    attached_->idle_.push_back(std::move(batch_in_flight));
+  }
+  delete offered_.load();
+  delete reclaimable_.load();
+}
+
+DeviceStage::Attachment::Attachment(DeviceStage const& stage, kernel::DeviceNf& device_nf,
+                                    packet::FieldSet only_on_device, DeviceUse& use)
+    : device_nf_(&device_nf),
+      only_on_device_(only_on_device),
+      use_(&use),
+      // a device that does not answer is another matter, and has more time
+      mover_(stage.options_.make_engine ? stage.options_.make_engine() : copy::make_cpu_engine(),
+             {stage.options_.in_flight, stage.options_.units_per_launch * stage.pool_->unit_packets()},
+             stage.options_.limit / 2),
+      rescue_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}
+
+DeviceStage::Attachment::~Attachment() {
+  if (!use_->answers()) {
+    device_nf_->device().abandon(use_->reason());
+  }
+}
+
+Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::DeviceNf& device_nf,
+                                                                     packet::FieldSet only_on_device, DeviceUse& use,
+                                                                     kernel::LaunchBounds const& bounds) {
+  if (only_on_device != 0 && device_nf.shared() == nullptr) {
+    return absl::InvalidArgumentError(
+        concat("NF ", instance_->name(), ": a plan with fields left on the device alone needs a shared buffer"));
+  }
+  kernel::LaunchBounds own = bounds;
+  const std::uint32_t most = options_.units_per_launch * pool_->unit_packets();
+  own.room = most;
+  own.max_packets = bounds.max_packets == 0 ? most : std::clamp(bounds.max_packets, pool_->unit_packets(), most);
+  std::unique_ptr<Attachment> attachment(new Attachment(*this, device_nf, only_on_device, use));
+  for (std::uint32_t i = 0; i < options_.in_flight; ++i) {
+    InFlightBatch batch_in_flight;
+    CATENA_ASSIGN_OR_RETURN(batch_in_flight.batch,
+                            nf::DeviceBatch::create(*instance_, device_nf, own, attachment->mover_));
+    if (i == 0 && !batch_in_flight.batch->keeps_to_part()) {
+      spdlog::warn("{}: its plan moves packets by copies, and so its kernel runs anywhere on {}, not in its part",
+                   instance_->name(), device_nf.device().info().name);
+    }
+    if (options_.trace != nullptr) {
+      CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
+      batch_in_flight.timeline.lane = options_.in_flight - 1 - i;  // the last one made is the first one used
+    }
+    batch_in_flight.slots.reserve(batch_in_flight.batch->room());
+    attachment->idle_.push_back(std::move(batch_in_flight));
+  }
+  return attachment;
+}
+
+Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::LaunchBounds const& bounds) {
+  Attachment const* now = nullptr;
+  {
+    const std::scoped_lock lock(attached_mutex_);
+    now = attached_.get();  // only an offer ends it
+  }
+  return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
+}
+
+Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
+                                                                          std::uint32_t max_packets) {
+  Attachment const* now = nullptr;
+  {
+    const std::scoped_lock lock(attached_mutex_);
+    now = attached_.get();  // only an offer ends it
+  }
+  if (!now->use_->allowed()) {
+    return absl::UnavailableError(
+        concat("NF ", instance_->name(), ": the device was lost, and is not back yet: try again"));
+  }
+  kernel::LaunchBounds bounds;
+  bounds.max_packets = max_packets;
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Attachment> attachment,
+                          attach(*kernel, now->only_on_device_, *now->use_, bounds));
+  attachment->own_kernel_ = std::move(kernel);
+  return attachment;
+}
+
+kernel::DeviceNf const& DeviceStage::kernel() const {
+  const std::scoped_lock lock(attached_mutex_);
+  return *attached_->device_nf_;
+}
+
+device::Device& DeviceStage::device() const {
+  const std::scoped_lock lock(attached_mutex_);
+  return attached_->device_nf_->device();
+}
+
+void DeviceStage::offer(std::unique_ptr<Attachment> attachment) {
+  const std::scoped_lock lock(attached_mutex_);
+  const bool is_same_device = attachment->use_ == attached_->use_;
+  if (is_same_device && !use().allowed()) {
+    return;  // lost meanwhile: an offer of another device may be there already
+  }
+  is_moving_on_.store(is_same_device, std::memory_order_relaxed);
+  delete offered_.exchange(attachment.release(), std::memory_order_release);
+}
+
+std::unique_ptr<DeviceStage::Attachment> DeviceStage::reclaim() {
+  const std::scoped_lock lock(attached_mutex_);
+  std::unique_ptr<Attachment> attachment(reclaimable_.exchange(nullptr, std::memory_order_acquire));
+  if (attachment == nullptr) {
+    attachment.reset(offered_.exchange(nullptr, std::memory_order_acquire));
+    is_moving_on_.store(false, std::memory_order_relaxed);
+  }
+  return attachment;
+}
+
+/// Whether another part of the stage's own device is offered to it: no other launch begins before it is taken.
+bool DeviceStage::is_moving_on() const { return is_moving_on_.load(std::memory_order_relaxed) && use().allowed(); }
+
+/// Goes on with another device, or another part of it, where nothing of what was before is left and what was taken
+/// before that is reclaimed.
+void DeviceStage::take_offer() {
+  if ((use().allowed() && !is_moving_on()) || !in_flight_.empty() || filling_.batch != nullptr ||
+      host_fallback_ != nullptr || reclaimable_.load(std::memory_order_relaxed) != nullptr) {
+    return;
+  }
+  const std::scoped_lock lock(attached_mutex_);
+  Attachment* const offered = offered_.load(std::memory_order_acquire);
+  if (offered == nullptr || (offered->use_ == attached_->use_) != use().allowed()) {
+    return;
+  }
+  if (offered->use_ != attached_->use_) {
+    lost_fields_ |= attached_->only_on_device_;
+  }
+  reclaimable_.store(attached_.release(), std::memory_order_release);
+  attached_.reset(offered);
+  device_status_ = absl::OkStatus();
+  launch_time_ = std::chrono::nanoseconds(0);
+  is_moving_on_.store(false, std::memory_order_relaxed);
+  // last: who sees that the offer was taken finds what was there before
+  offered_.store(nullptr, std::memory_order_release);
+}
+
+/// Whether the next unit is of a version that launches of before keep from beginning.
+bool DeviceStage::waits_for_next() {
+  if (next_ == nullptr || !successors_.begins_with(*next_)) {
+    return false;
+  }
+  if (!in_flight_.empty()) {
+    return true;
+  }
+  take_next(next_->version);
+  return false;
+}
+
+/// Nothing of the NF is between prepare() and complete().
+void DeviceStage::take_next(std::uint32_t version) {
+  successors_.follow(version, [this](Next& next) {
+    instance_->exchange_nf(*next.instance);
+    const std::scoped_lock lock(attached_mutex_);
+    // without the device the CPU serves, until another one comes with the kernel of the NF that there is then
+    if (next.attachment != nullptr && next.attachment->use_ == attached_->use_ && use().allowed()) {
+      std::swap(attached_, next.attachment);
+    }
+  });
+}
+
+DeviceUse& DeviceStage::use() const { return *attached_->use_; }
+
+Status DeviceStage::device_status() const {
+  const std::scoped_lock lock(attached_mutex_);
+  return use().reason();
+}
+
+bool DeviceStage::abandoned() const { return abandoned_ || attached_->rescue_.gave_up(); }
+
+void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
+  for (memory::Unit* unit : batch_in_flight.units) {
+    if (options_.lines != nullptr) {
+      take_lines(*instance_, position_, pool_->batch(*unit), options_.lines->of(*unit));
+    }
+    count(unit->count);
+    unit->device_epoch = use().epoch();
+  }
+  // together: the next stage makes one launch of them
+  out_->push(batch_in_flight.units);
+  batch_in_flight.units.clear();
+  batch_in_flight.group_ends.clear();
+  batch_in_flight.slots.clear();
+}
+
+bool DeviceStage::is_traced(InFlightBatch const& batch_in_flight) const {
+  return options_.trace != nullptr && options_.trace->wants(batch_in_flight.timeline.first_unit_ns);
+}
+
+/// Into the trace: a launch that has just been delivered.
+void DeviceStage::log(InFlightBatch& batch_in_flight, std::int64_t ready_ns) {
+  LaunchTimeline const& launch = batch_in_flight.timeline;
+  const auto add = [&](const char* what, std::uint32_t track, std::int64_t begin_ns, std::int64_t end_ns) {
+    options_.trace->add({what, track, launch.number, launch.packets, begin_ns, end_ns});
+  };
+  add("fill", 0, launch.first_unit_ns, launch.submit_begin_ns);
+  add("submit", 0, launch.submit_begin_ns, launch.submit_end_ns);
+  add("deliver", 0, ready_ns, to_ns(Clock::now()));
+  const Result<std::optional<kernel::LaunchTimes>> times = batch_in_flight.batch->times();
+  if (!times.ok()) {
+    options_.trace->fail(times.status());
+  } else if (*times) {
+    const std::uint32_t track = launch.lane + 1;
+    add("to device", track, (*times)->begin_ns, (*times)->moved_in_ns);
+    add("kernel", track, (*times)->moved_in_ns, (*times)->computed_ns);
+    add("to host", track, (*times)->computed_ns, (*times)->moved_back_ns);
+  }
+}
+
+memory::Unit* DeviceStage::take_unit() { return next_ != nullptr ? std::exchange(next_, nullptr) : in_->pop(); }
+
+bool DeviceStage::is_drained() const { return next_ == nullptr && in_->drained(); }
+
+/// A launch whose packets are in staging goes to the device, whether those before it are done or not.
+void DeviceStage::advance() {
+  for (InFlightBatch& batch_in_flight : in_flight_) {
+    if (batch_in_flight.state != InFlightBatch::State::kRunning || !batch_in_flight.batch->is_moving()) {
+      continue;
+    }
+    if (const Status status = batch_in_flight.batch->advance(); !status.ok()) {
+      batch_in_flight.state = InFlightBatch::State::kDraining;
+      batch_in_flight.since = Clock::now();
+      fail(status);
+      return;
+    }
+  }
+}
+
+bool DeviceStage::collect() {
+  advance();
+  bool worked = false;
+  while (!in_flight_.empty()) {
+    InFlightBatch& oldest = in_flight_.front();
+    if (oldest.state == InFlightBatch::State::kRunning) {
+      const bool traced = is_traced(oldest);
+      const std::int64_t looked_ns = traced ? to_ns(Clock::now()) : 0;
+      const Result<bool> done = oldest.batch->poll();
+      if (!done.ok()) {
+        oldest.state = InFlightBatch::State::kDraining;
+        oldest.since = Clock::now();
+        fail(done.status());
+        continue;
+      }
+      const Clock::duration took = Clock::now() - oldest.since;
+      if (!*done) {
+        if (took <= options_.limit || oldest.batch->is_moving()) {
+          break;
+        }
+        oldest.state = InFlightBatch::State::kDraining;
+        fail(attached_->rescue_.too_late());
+        continue;
+      }
+      launch_time_ += (took - launch_time_) / kLaunchTimeWeight;
+      deliver(oldest);
+      if (traced) {
+        log(oldest, looked_ns);
+      }
+    } else if (!settle(oldest)) {
+      break;
+    }
+    attached_->idle_.push_back(std::move(oldest));
+    in_flight_.pop_front();
+    worked = true;
+  }
+  return worked;
+}
+
+/// Whether a launch that is not full has waited long enough while others run. Launches that start evenly spread over
+/// the time that one takes keep the device as busy as it can be; to wait longer only adds to the latency.
+bool DeviceStage::waited_enough() const {
+  const auto now = Clock::now();
+  return now - last_submit_ > launch_time_ / options_.in_flight || now - filling_.since > options_.max_batch_delay;
+}
+
+void DeviceStage::submit() {
+  filling_.since = last_submit_ = Clock::now();
+  const Status status = filling_.batch->submit();
+  if (options_.trace != nullptr) {
+    filling_.timeline.submit_begin_ns = to_ns(filling_.since);
+    filling_.timeline.submit_end_ns = to_ns(Clock::now());
+  }
+  filling_.state = status.ok() ? InFlightBatch::State::kRunning : InFlightBatch::State::kDraining;
+  in_flight_.push_back(std::move(filling_));
+  filling_ = InFlightBatch{};
+  if (!status.ok()) {
+    fail(status);
+  }
+}
+
+/// Gives the NF the units that were taken since the last time.
+void DeviceStage::close_group() {
+  const std::size_t first = filling_.group_ends.empty() ? 0 : filling_.group_ends.back();
+  if (first < filling_.units.size()) {
+    filling_.batch->add(batch_of(*pool_, std::span(filling_.units).subspan(first), filling_.slots));
+    filling_.group_ends.push_back(filling_.units.size());
+    filling_.open_packets = 0;
+  }
+}
+
+bool DeviceStage::fill() {
+  if (!use().allowed()) {
+    notice();
+    return false;
+  }
+  bool worked = false;
+  while (device_status_.ok()) {
+    if (host_fallback_ != nullptr && !filling_.batch) {
+      return worked;
+    }
+    if (!filling_.batch) {
+      if (waits_for_next()) {
+        return worked;
+      }
+      if (attached_->idle_.empty() || is_moving_on() || (next_ == nullptr && in_->empty())) {
+        return worked;
+      }
+      filling_ = std::move(attached_->idle_.back());
+      attached_->idle_.pop_back();
+      filling_.since = Clock::now();
+      filling_.timeline.number = launches_++;
+      filling_.timeline.first_unit_ns = to_ns(filling_.since);
+      filling_.timeline.packets = 0;
+    }
+    while (host_fallback_ == nullptr) {
+      memory::Unit* unit = take_unit();
+      if (unit == nullptr) {
+        break;
+      }
+      if (unit->host_fallback || is_stale(*unit)) {
+        host_fallback_ = unit;
+        break;
+      }
+      if (filling_.open_packets + unit->count > filling_.batch->room() || successors_.begins_with(*unit)) {
+        next_ = unit;
+        break;
+      }
+      filling_.units.push_back(unit);
+      filling_.open_packets += unit->count;
+      filling_.timeline.packets += unit->count;
+      if (filling_.open_packets + pool_->unit_packets() > kPacketsAtOnce || options_.lines != nullptr) {
+        close_group();
+      }
+      worked = true;
+    }
+    close_group();
+    const bool full = next_ != nullptr || filling_.batch->room() == 0;
+    const bool due =
+        in_flight_.empty() || is_drained() || host_fallback_ != nullptr || is_moving_on() || waited_enough();
+    if (filling_.units.empty() && (host_fallback_ != nullptr || next_ != nullptr)) {
+      attached_->idle_.push_back(std::move(filling_));
+      filling_ = InFlightBatch{};
+      if (host_fallback_ != nullptr) {
+        return worked;
+      }
+      continue;  // the first unit of a version
+    }
+    if (filling_.units.empty() || (!full && !due)) {
+      return worked;
+    }
+    submit();
+  }
+  return worked;
+}
+
+Result<Progress> DeviceStage::poll() {
+  instance_->board().answer(instance_->nf());
+  if (offered_.load(std::memory_order_relaxed) != nullptr) {
+    take_offer();
+  }
+  bool worked = collect();
+  if (in_flight_.empty() && !filling_.batch) {  // under a steady load that seldom is so; then packets tell the time
+    ticker_.poll();
+  }
+  if (may_take()) {
+    worked = fill() || worked;
+    worked = take_host_fallback() || worked;
+  }
+  if (in_flight_.empty() && !filling_.batch && host_fallback_ == nullptr && is_drained()) {
+    out_->close();
+    return Progress::kFinished;
+  }
+  return worked ? Progress::kWorked : Progress::kIdle;
+}
+
+}  // namespace catena::runtime

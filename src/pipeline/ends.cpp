@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/ends.hpp"
+
+#include "io/eal/eal.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace catena::runtime {
+
+using chain::PortConfig;
+using chain::PortKind;
+
+namespace {
+
+/// "0000:03:00.0" or "03:00.0", with or without parameters after it.
+bool is_pci_address(std::string const& device) {
+  const std::string head = device.substr(0, device.find(','));
+  return std::count(head.begin(), head.end(), ':') >= 1 && head.find('.') != std::string::npos &&
+         head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
+}
+
+Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPort& port,
+                                                std::stop_token const& give_up) {
+  switch (rx.kind) {
+    case PortKind::kPcap:
+      return io::open_pcap_source(rx.target, rx.loops, give_up);
+    case PortKind::kGenerator:
+      return io::make_generator(rx.generator);
+    case PortKind::kReplay:
+      return io::make_replay(rx.replay);
+    case PortKind::kDpdk:
+      return std::move(port.source);
+    case PortKind::kNull:
+      break;
+  }
+  return absl::InvalidArgumentError("rx cannot be null");
+}
+
+std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& port) {
+  switch (tx.kind) {
+    case PortKind::kDpdk:
+      return std::move(port.sink);
+    case PortKind::kPcap:
+      return nullptr;
+    default:
+      return io::make_null_sink();
+  }
+}
+
+Result<std::vector<std::unique_ptr<io::Source>>> open_sources(PortConfig const& rx, std::vector<io::DpdkPort>& ports,
+                                                              Division& division, std::stop_token const& give_up) {
+  const auto parts = static_cast<std::uint32_t>(ports.size());
+  const io::PartOf part_of = [&division](packet::Packet const& packet) { return division.shard_of(packet); };
+  if (parts > 1 && rx.kind == PortKind::kGenerator) {
+    return io::make_generators(rx.generator, parts, part_of);
+  }
+  if (parts > 1 && rx.kind == PortKind::kReplay) {
+    return io::make_replays(rx.replay, parts, part_of);
+  }
+  std::vector<std::unique_ptr<io::Source>> sources;
+  for (io::DpdkPort& port : ports) {
+    CATENA_ASSIGN_OR_RETURN(sources.emplace_back(), open_source(rx, port, give_up));
+  }
+  return sources;
+}
+
+}  // namespace
+
+Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
+  std::vector<std::string> arguments;
+  for (PortConfig const* port : {&rx, &tx}) {
+    for (std::string const& device : port->devices) {
+      if (!is_pci_address(device)) {
+        continue;
+      }
+      if (arguments.empty()) {
+        arguments.emplace_back("--in-memory");
+      }
+      if (std::string allow = concat("--allow=", device);
+          std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
+        arguments.push_back(std::move(allow));
+      }
+    }
+  }
+  return arguments.empty() ? absl::OkStatus() : eal::start(arguments);
+}
+
+Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
+                             std::uint32_t parts) {
+  if (config.rx.is_shared || config.tx.is_shared) {
+    return false;
+  }
+  if (config.rx.kind == PortKind::kDpdk && by_packet && chain::hides_order(config, options)) {
+    return io::can_divide(config.rx.devices, config.tx.devices, parts);
+  }
+  return chain::may_divide_traffic(config, options);
+}
+
+Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
+                       std::span<const std::shared_ptr<memory::PacketPool>> pools, Division division) {
+  const std::vector<std::string> none;
+  std::vector<memory::PacketPool*> of;
+  for (auto const& pool : pools) {
+    of.push_back(pool.get());
+  }
+  io::SharedEnds shared{nullptr, config.rx.is_shared, config.tx.is_shared, config.name, config.rx.matches};
+  if (shared.rx || shared.tx) {
+    shared.switches = options.switches != nullptr ? options.switches : io::make_port_switches();
+  }
+  CATENA_ASSIGN_OR_RETURN(std::vector<io::DpdkPort> ports,
+                          io::open_dpdk_ports(options.make_source ? none : config.rx.devices,
+                                              options.make_sink ? none : config.tx.devices, of, shared));
+  Ends ends;
+  if (options.make_source) {
+    CATENA_ASSIGN_OR_RETURN(ends.sources.emplace_back(), options.make_source());
+  } else {
+    CATENA_ASSIGN_OR_RETURN(ends.sources, open_sources(config.rx, ports, division, options.processes.give_up));
+  }
+  if (options.make_sink) {
+    CATENA_ASSIGN_OR_RETURN(ends.sinks.emplace_back(), options.make_sink());
+  } else {
+    std::transform(ports.begin(), ports.end(), std::back_inserter(ends.sinks),
+                   [&config](io::DpdkPort& port) { return open_sink(config.tx, port); });
+  }
+  return ends;
+}
+
+std::string describe(PortConfig const& port) {
+  switch (port.kind) {
+    case PortKind::kPcap:
+      return concat("pcap ", port.target);
+    case PortKind::kDpdk:
+      return fmt::format("dpdk {}", fmt::join(port.devices, " + "));
+    case PortKind::kGenerator:
+      return "generator";
+    case PortKind::kReplay:
+      return "replay";
+    case PortKind::kNull:
+      return "null";
+  }
+  return {};
+}
+
+}  // namespace catena::runtime

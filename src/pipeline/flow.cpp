@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/flow.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace catena::runtime {
+
+CongestionMonitor::State CongestionMonitor::next_state(std::uint64_t packets) const {
+  // a state lasts until a batch was taken: with one limit for both ways those in front would start and stop all the
+  // time
+  const State before = state();
+  if (packets > limits_.share || (before == State::kFull && packets + limits_.batch > limits_.share)) {
+    return State::kFull;
+  }
+  const std::uint64_t crowd = limits_.slow_down + (limits_.share - limits_.slow_down) / 2;
+  const bool has_share = limits_.share > limits_.slow_down;
+  if (has_share && (packets > crowd || (before >= State::kCrowded && packets + limits_.batch > crowd))) {
+    return State::kCrowded;
+  }
+  const bool is_congested = packets > limits_.slow_down || (before != State::kFree && packets > limits_.fasten_up);
+  return is_congested ? State::kCongested : State::kFree;
+}
+
+void CongestionMonitor::look(std::chrono::steady_clock::time_point now) {
+  if (now - looked_ < period_) {
+    return;
+  }
+  looked_ = now;
+  const std::uint64_t packets = queue_->packets();
+  most_ = std::max(std::uint64_t{most_}, packets);
+  const State before = state();
+  const State after = next_state(packets);
+  if (after == before) {
+    return;
+  }
+  state_.store(after, std::memory_order_relaxed);
+  if (before == State::kFree) {
+    slow_downs_ += receivers_;
+  } else if (after == State::kFree) {
+    fasten_ups_ += receivers_;
+  }
+}
+
+bool RateController::is_on() const {
+  if (tx_ != nullptr && tx_->is_on()) {
+    return false;
+  }
+  bool is_any_free = behind_.empty();
+  for (CongestionMonitor const* monitor : behind_) {
+    const CongestionMonitor::State state = monitor->state_now();
+    if (state == CongestionMonitor::State::kFull) {
+      return false;
+    }
+    is_any_free = is_any_free || state == CongestionMonitor::State::kFree;
+  }
+  return is_any_free;
+}
+
+EdgeFilter::EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors)
+    : tables_(tables), monitors_(std::move(monitors)), is_crowded_(monitors_.size()) {}
+
+bool EdgeFilter::look() {
+  bool is_any = false;
+  for (std::size_t nf = 0; nf < monitors_.size(); ++nf) {
+    is_crowded_[nf] = monitors_[nf]->state_now() >= CongestionMonitor::State::kCrowded;
+    is_any = is_any || is_crowded_[nf];
+  }
+  return is_any;
+}
+
+bool EdgeFilter::refuses(packet::Packet const& packet) const {
+  for (std::size_t node = 0;;) {
+    const std::optional<chain::SteerTable::Decision> decision = tables_[node].foresee(packet);
+    if (!decision) {
+      return false;  // what an NF makes of it decides where it goes
+    }
+    const auto targets = tables_[node].targets();
+    const auto is_crowded = [&](std::size_t target) {
+      return targets[target] != chain::kTx && is_crowded_[targets[target]];
+    };
+    for (std::uint64_t left = decision->mirrors; left != 0; left &= left - 1) {
+      if (is_crowded(static_cast<std::size_t>(std::countr_zero(left)))) {
+        return true;
+      }
+    }
+    if (decision->to >= targets.size() || targets[decision->to] == chain::kTx) {
+      return false;
+    }
+    if (is_crowded(decision->to)) {
+      return true;
+    }
+    node = targets[decision->to] + 1;  // NFs are in an order in which packets meet them: this ends
+  }
+}
+
+bool FlowGate::may_take() {
+  if (monitor_ != nullptr) {
+    monitor_->look(std::chrono::steady_clock::now());
+  }
+  const bool is_paused = !controller_.is_on();
+  pause(is_paused);
+  return !is_paused;
+}
+
+void FlowGate::end() {
+  pause(false);
+  if (tx_ != nullptr) {
+    tx_->end();
+  }
+}
+
+void FlowGate::pause(bool is_paused) {
+  if (is_paused == was_paused()) {
+    return;
+  }
+  was_paused_.store(is_paused, std::memory_order_relaxed);
+  pauses_ += is_paused ? 1 : 0;
+  if (of_source_ != nullptr && is_paused) {
+    of_source_->begin();
+  } else if (of_source_ != nullptr) {
+    of_source_->end();
+  }
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/run_options.hpp"
+#include "nf/instance.hpp"
+#include "nf/named_files.hpp"
+#include "nf/registry.hpp"
+#include "pipeline/isolation/isolated_nf.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+/// A session's code for NFs in separate processes.
+namespace catena::runtime {
+
+/// Prepares `options` for processes if `chain` has NFs for them. NotFound if the program for them is missing.
+Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options);
+
+/// Whether an NF in a separate process is placed on a device, or may be. It can only reach one through a device server.
+bool needs_servers(chain::ChainConfig const& chain);
+
+struct Isolated {
+  std::unique_ptr<nf::Instance> instance;
+  std::vector<nf::NamedFile> files;  ///< written according to its configuration
+  std::vector<nf::NamedKey> keys;    ///< its encryption keys
+};
+
+/// Starts the process of an NF, or of the NFs of a group (see chain::group_of()). They may write the outputs named by
+/// their configurations. `registry`: origin of types that are not built in. `collector` is this thread's innermost and
+/// gets the written files. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable if processes of
+/// NFs are impossible here; InvalidArgument if `options` or the configuration need something unsupported for such an
+/// NF.
+Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
+                                            nf::Registry const& registry, nf::NamedFiles const& collector);
+
+/// Null: the NF is in this process.
+inline nf_process::IsolatedNf* as_isolated(nf::Instance& instance) {
+  return dynamic_cast<nf_process::IsolatedNf*>(&instance.nf());
+}
+
+/// Whether both descriptors are interchangeable: names of drop reasons are taken from the first.
+bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other);
+
+/// The process's input for creating its NFs, except the memory.
+nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain);
+
+}  // namespace catena::runtime

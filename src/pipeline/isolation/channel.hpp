@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gpu/device/remote/socket.hpp"
+#include "pipeline/isolation/lines.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/packet/layers.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+/// NFs in separate processes: the parts shared by both ends, and the parent's end, which trusts no input.
+namespace catena::nf_process {
+
+/// Maximum number of NFs per process.
+inline constexpr std::size_t kMaxNfs = 32;
+
+/// Size of a channel's messages, and their maximum number in flight per direction.
+struct ChannelShape {
+  std::uint32_t unit_packets = 0;
+  std::uint32_t depth = 0;  ///< a power of two
+  bool has_lines = false;   ///< record and alert lines come with the units
+
+  /// For units of `unit_packets` packets: enough in flight that neither end waits for the other.
+  static ChannelShape of(std::uint32_t unit_packets, bool has_lines = false);
+  /// Slots for the frames of the messages: a power of two, enough for `depth` blocks of unit_packets.
+  std::uint32_t slots() const;
+};
+
+/// Creates the means to wake the other process: a pair of sockets, one per end. Neither end can make the other block,
+/// since the flags of a descriptor belong to its end alone. ResourceExhausted if no socket is available.
+Result<std::pair<device::remote::Fd, device::remote::Fd>> make_bell();
+/// Clears pending wake-ups. Of several thousand only a part is cleared, since a peer may send them without end.
+void silence(int bell);
+
+/// One packet of a unit sent between the processes: the position of its frame, and its metadata (see
+/// packet::MetaColumns).
+struct PacketEntry {
+  packet::Layers layers;  ///< for the NF process, which may lack the parsed bytes
+  std::uint32_t slot;
+  std::uint16_t offset;
+  std::uint16_t length;
+  std::uint16_t port;
+  std::uint16_t ingress;
+  std::uint16_t mtu;
+  std::uint16_t reason;  ///< of a dropped packet: as nf::Outcome::drop() takes it
+  std::uint8_t verdict;
+  std::uint8_t nf;       ///< of a dropped packet or a reply: number of the deciding NF
+  std::uint8_t output;   ///< the last NF's output if the packet is alive, as in packet::Packet::set_output()
+  std::uint8_t unused;   ///< explicit padding, so that no uninitialized memory leaks to the reader
+  std::uint32_t alerts;  ///< bit i: NF number i raised an alert
+  std::uint64_t index;
+  std::uint64_t arrival_ns;
+};
+
+/// Counts of an NF since its process started, as nf::Counters.
+struct SharedCounts {
+  std::atomic<std::uint64_t> processed;
+  std::atomic<std::uint64_t> unsupported;
+  std::atomic<std::uint64_t> link_local;
+  std::atomic<std::uint64_t> kernel_faults;
+  std::atomic<std::uint64_t> device_packets;
+  std::atomic<std::uint64_t> launches;
+  std::atomic<std::uint64_t> transfer_packets;
+  std::atomic<std::uint64_t> bytes_to_device;
+  std::atomic<std::uint64_t> bytes_to_host;
+};
+
+/// An NF's partition of a shared GPU: see share::Part. 0 units: not assigned yet.
+struct GpuPart {
+  std::uint16_t first = 0;
+  std::uint16_t units = 0;
+  std::uint32_t packets_per_unit = 0;
+  bool operator==(GpuPart const&) const = default;
+};
+
+/// State of one direction of a channel in shared memory.
+struct alignas(64) LaneHead {
+  std::atomic<std::uint32_t> pushed;             ///< messages since the start
+  std::atomic<std::uint32_t> closed;             ///< 1: no more messages; 2: also, another process replaces the reader
+  alignas(64) std::atomic<std::uint32_t> armed;  ///< 1: the reader waits for a wake-up
+};
+
+inline constexpr std::uint32_t kHandsOver = 2;  ///< LaneHead::closed
+
+/// The writing end of a lane. It never reads state of the other end. So its user must keep no more messages in flight
+/// than the depth; each returned message acknowledges one. One thread.
+class LaneWriter {
+ public:
+  LaneWriter(LaneHead& head, std::span<std::byte> messages, ChannelShape shape, int bell)
+      : head_(&head), messages_(messages), shape_(shape), bell_(bell) {}
+  /// Position of the next message, with space for a unit.
+  std::span<PacketEntry> next() const;
+  /// Publishes the next message, which has `packets` packets.
+  void push(std::uint32_t packets);
+  /// Wakes the reader if it sleeps: after one push() or several. Never blocks.
+  void wake();
+  /// Ends the messages. `hands_over`: the reader is to send its state for a replacement process.
+  void close(bool hands_over = false);
+
+ private:
+  LaneHead* head_;
+  std::span<std::byte> messages_;
+  ChannelShape shape_;
+  int bell_;
+  std::uint32_t pushed_ = 0;
+};
+
+/// The reading end. The other end may change a message during the read: copy it once, then check the copy. One thread.
+class LaneReader {
+ public:
+  LaneReader(LaneHead& head, std::span<std::byte> messages, ChannelShape shape, int bell)
+      : head_(&head), messages_(messages), shape_(shape), bell_(bell) {}
+  /// The oldest message not yet taken; nullopt if the lane is empty, and the bell then rings for the next message.
+  /// DataLoss if the other end reports impossible numbers.
+  Result<std::optional<std::span<const PacketEntry>>> poll();
+  /// Marks the oldest message as read.
+  void take() { ++taken_; }
+  /// Whether the other end has closed the lane. Messages may be left.
+  bool is_closed() const { return head_->closed.load(std::memory_order_acquire) != 0; }
+  /// As passed to close().
+  bool hands_over() const { return head_->closed.load(std::memory_order_acquire) == kHandsOver; }
+
+ private:
+  void arm();
+  LaneHead* head_;
+  std::span<std::byte> messages_;
+  ChannelShape shape_;
+  int bell_;
+  std::uint32_t taken_ = 0;
+  std::uint32_t idle_polls_ = 0;
+  bool is_armed_ = false;
+};
+
+/// Shared memory of an NF process and its parent, besides frames: one lane per direction, counts, and lines if wanted.
+/// Neither end has to trust its content.
+class Channel {
+ public:
+  /// ResourceExhausted if memory runs out.
+  static Result<Channel> create(ChannelShape shape);
+  /// Maps the other end's channel. Errors: as device::remote::Mapping::map().
+  static Result<Channel> map(device::remote::Fd fd, ChannelShape shape);
+
+  int fd() const { return memory_.fd(); }
+  ChannelShape const& shape() const { return shape_; }
+  LaneWriter writer_to_nf(int bell) const { return {head(0), messages(0), shape_, bell}; }
+  LaneReader reader_of_nf(int bell) const { return {head(0), messages(0), shape_, bell}; }
+  LaneWriter writer_to_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
+  LaneReader reader_of_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
+  // Of NF number `nf` of the process, below kMaxNfs.
+  SharedCounts& counts(std::size_t nf) const;
+  /// The NF's GPU partition: assigned by the parent, and taken as the NF reports it. Any thread.
+  void give_part(std::size_t nf, GpuPart part) const;
+  GpuPart given_part(std::size_t nf) const;
+  void take_part(std::size_t nf, GpuPart part) const;
+  GpuPart taken_part(std::size_t nf) const;
+  // Precondition: the shape has lines.
+  LineWriter line_writer() const { return {line_head(), line_ring()}; }
+  LineReader line_reader() const { return {line_head(), line_ring()}; }
+
+ private:
+  Channel(device::remote::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
+  LaneHead& head(std::size_t lane) const;
+  std::span<std::byte> messages(std::size_t lane) const;
+  LineRingHead& line_head() const;
+  std::span<std::byte> line_ring() const;
+
+  device::remote::Mapping memory_;
+  ChannelShape shape_;
+};
+
+}  // namespace catena::nf_process

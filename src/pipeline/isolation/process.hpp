@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gpu/device/remote/socket.hpp"
+#include "pipeline/isolation/channel.hpp"
+#include "pipeline/isolation/crossing.hpp"
+#include "pipeline/isolation/protocol.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace catena::nf_process {
+
+/// A file visible to an NF process, read-only.
+struct ShownFile {
+  std::string path;            ///< absolute
+  device::remote::Fd fd = {};  ///< if set, this open file is shown at `path`, whichever user owns it
+};
+
+/// Options for starting the process of an NF, or of a group of NFs.
+struct ProcessOptions {
+  std::string program;   ///< see find_nf_program()
+  std::string name;      ///< of the NF, for messages; "group X" for several
+  std::string position;  ///< "file:line:column" of the first NF, prefix of errors other than an NF's own
+  std::string group;     ///< name of the group; empty: the process has one NF
+  std::vector<ShownFile> files;
+  std::string container;  ///< folder of its root file system; empty: it has this machine's /usr
+  bool is_trial = false;  ///< only a trial: nothing is opened or written
+  std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
+  std::uint32_t cpus = 0;                                ///< number of CPUs to run on; 0: any
+  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; nullopt: the caller's, or 65534 instead of root
+  std::optional<gid_t> gid;
+  /// Connects the process to the server of a device: a socket for device::remote::connect(), or an empty one with `why`
+  /// if the device does not exist. Called by a thread of the process's keeper. Null: no server.
+  std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device;
+  std::stop_token give_up;  ///< cancels create(), add() and start(), which return Cancelled; no effect later
+};
+
+/// One incarnation of an NF process, as the sender of its packets sees it. Its memory belongs to this incarnation
+/// alone: late accesses after the end of the process, perhaps by a device, do no harm.
+struct Link {
+  Link(Channel own_channel, device::remote::Mapping own_frames)
+      : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
+  Channel channel;
+  device::remote::Mapping frames;      ///< ChannelShape::slots() slots for the packets exchanged
+  Crossing crossing;                   ///< bytes copied of them; set before the link is taken
+  std::atomic<bool> is_closed{false};  ///< no more packets follow: it may end
+  std::atomic<bool> is_gone{false};    ///< the process has ended
+  /// When it last requested a write; the clock's epoch: never.
+  std::atomic<std::chrono::steady_clock::time_point> wrote_at{};
+};
+
+/// The process of NFs in its sandbox: started, watched, and restarted when it ends unasked, violates the protocol or
+/// hangs: at once the first time, then after growing pauses. Call order: create() -> add() for each NF, in packet order
+/// -> start() -> anything else. NFs are numbered in this order. One thread uses it, unless stated otherwise.
+class NfProcess {
+ public:
+  /// Starts the process. Errors: as sandbox::SandboxedProcess::start().
+  static Result<std::unique_ptr<NfProcess>> create(ProcessOptions options);
+  /// Kills it.
+  ~NfProcess();
+  NfProcess(NfProcess const&) = delete;
+  NfProcess& operator=(NfProcess const&) = delete;
+
+  /// Adds an NF to the process and returns its description. `outputs`: its permitted outputs, with absolute paths.
+  /// Errors: NotFound if the process knows no such NF; the process's own error if it cannot load the NF's file;
+  /// DataLoss if the reply cannot be parsed; DeadlineExceeded without a reply for 30 s.
+  Result<Described> add(Wanted wanted, std::vector<nf::NamedOutput> outputs);
+  /// Has the process create its NFs and get ready for packets. Precondition: `setup` has the added NFs, in their order;
+  /// their outputs are already known. Errors: the NFs' own; DeadlineExceeded if they are not ready after 120 s.
+  Status start(Setup const& setup);
+
+  /// NF number `nf` appends to the files started by NF number `of` of `before`. False if their outputs differ. Before
+  /// start().
+  bool go_on_with_files(std::size_t nf, NfProcess const& before, std::size_t of);
+
+  // Replacing the process of a previous session: go_on_for_another() -> start() -> hand_over() of the previous one ->
+  // begin_after(), once its process has ended -> has_begun() until true -> how_it_began().
+  /// Its NFs get the state of a previous process, which has the same NFs in the same order. Before start().
+  void go_on_for_another();
+  /// Whether all its NFs can hand over their state: NFs with `has_state` are nf::Portable. After start(); any thread.
+  bool can_hand_over(std::vector<bool> const& has_state) const;
+  /// After its last packet it is to hand over its state, instead of finishing its NFs. Any thread.
+  void hand_over();
+  bool is_handing_over() const;
+  /// Gives its NFs the state left by `before`.
+  void begin_after(NfProcess& before);
+  /// Whether packets can come: its NFs have the state, or will never get it. The latter if the incarnation has ended,
+  /// or is ended now because it took too long.
+  bool has_begun();
+  /// For each NF OK, or why it starts without the previous state.
+  std::vector<Status> how_it_began() const;
+
+  /// The new incarnation, if it was not taken yet; else null. Any thread.
+  std::shared_ptr<Link> take_link();
+  /// Whether packets would wait too long: its restart is delayed, or slow. Any thread.
+  bool is_down() const;
+  /// Ends this incarnation, and no later one, after a protocol violation or hang. Any thread.
+  void fail(Link const& link, std::string_view why);
+  /// This side's end of the bell, for both lanes: readable when the channel has a message.
+  int bell() const;
+  std::uint64_t restarts() const;
+  /// Number of write requests for outputs that are not its own. Any thread.
+  std::uint64_t refusals() const;
+
+  std::string const& group() const;
+  /// As passed to start(), after it.
+  Setup const& setup() const;
+
+  // Its last reports; any thread. Of NF number `nf`:
+  pid_t pid() const;
+  std::vector<std::string> start_lines(std::size_t nf) const;
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules(std::size_t nf) const;
+  std::vector<nf::Statistic> statistics(std::size_t nf) const;
+  std::vector<std::string> end_lines(std::size_t nf) const;
+  /// OK, or why it did not finish properly. An error that names no NF belongs to the first.
+  Status ended(std::size_t nf) const;
+
+ private:
+  struct Impl;
+  explicit NfProcess(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Path of the program: beside this process's own program, or in an installation. NotFound with the places searched.
+Result<std::string> find_nf_program();
+
+}  // namespace catena::nf_process

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/process_stage.hpp"
+
+#include "pipeline/recorder.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+using nf_process::PacketEntry;
+using packet::Verdict;
+
+/// Beside the limit of a device that does not answer, for what an NF does on the CPU meanwhile.
+constexpr std::chrono::seconds kGrace{5};
+/// From the last packet to the end of a process that has something written all the time: a table of flows, say.
+constexpr std::chrono::minutes kLongestEnd{10};
+/// Packets between the one that is copied and the one whose bytes are fetched from another core's cache meanwhile.
+constexpr std::uint32_t kPrefetchAhead = 8;
+
+bool is_alive(std::uint8_t verdict) { return packet::ended(verdict) == 0; }
+
+/// Where the packet `index` is in `batch`, whose packets are in order.
+std::optional<std::uint32_t> find_packet(packet::Batch const& batch, std::uint64_t index) {
+  std::uint64_t const* const indices = batch.meta().index;
+  const std::span<const std::uint32_t> slots = batch.slots();
+  const auto found = std::ranges::lower_bound(slots, index, {}, [&](std::uint32_t slot) { return indices[slot]; });
+  return found != slots.end() && indices[*found] == index
+             ? std::optional(static_cast<std::uint32_t>(found - slots.begin()))
+             : std::nullopt;
+}
+
+bool has_bounds_of(PacketEntry const& entry, packet::Packet const& packet) {
+  return entry.offset == packet.offset() && entry.length == packet.length();
+}
+
+}  // namespace
+
+ProcessStage::ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
+                           memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out,
+                           std::chrono::milliseconds limit, LineBook* lines)
+    : HostStage(instances.front()->name()),
+      position_(position),
+      lines_(lines),
+      process_(&process),
+      pool_(&pool),
+      in_(&in),
+      out_(&out),
+      limit_(limit * instances.size() + kGrace) {
+  for (nf::Instance* instance : instances) {
+    nfs_.push_back({instance, std::make_unique<ProcessPart>(), {}, {}});
+  }
+}
+
+Result<Progress> ProcessStage::poll() {
+  for (OfNf const& nf : nfs_) {
+    nf.instance->board().answer(nf.instance->nf());
+  }
+  const bool may_take = this->may_take();
+  bool worked = false;
+  if (link_ == nullptr) {
+    if (auto link = process_->take_link(); link != nullptr) {
+      begin(std::move(link));
+    }
+  }
+  if (link_ != nullptr) {
+    exchange_parts();
+    const bool is_gone = link_->is_gone.load(std::memory_order_acquire);  // then nothing more is written
+    worked = receive();
+    if (is_gone) {
+      while (receive()) {  // what it gave back before it went
+      }
+      lose();
+      worked = true;
+    } else {
+      worked = (may_take && send()) || worked;
+    }
+  } else {
+    nf_process::silence(process_->bell());
+    worked = process_->is_down() && drop_waiting();
+  }
+  return worked ? Progress::kWorked : look_for_end();
+}
+
+void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
+  link_ = std::move(link);
+  to_nf_ = link_->channel.writer_to_nf(process_->bell());
+  of_host_ = link_->channel.reader_of_host(process_->bell());
+  if (lines_ != nullptr) {
+    lines_of_host_ = link_->channel.line_reader();
+    said_.assign(1, {});
+    said_bytes_ = 0;
+  }
+  free_blocks_.clear();
+  for (std::uint32_t block = link_->channel.shape().depth; block > 0; --block) {
+    free_blocks_.push_back((block - 1) * link_->channel.shape().unit_packets);
+  }
+  for (OfNf& nf : nfs_) {
+    nf.given_part = {};
+    nf.seen.clear();
+  }
+}
+
+void ProcessStage::exchange_parts() {
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    OfNf& nf = nfs_[i];
+    if (const nf_process::GpuPart part = nf.part->given(); part != nf.given_part) {
+      link_->channel.give_part(i, part);
+      nf.given_part = part;
+    }
+    nf.part->take(link_->channel.taken_part(i));
+  }
+}
+
+/// Those that are there, about units that come back later: of the next one all, as the process has no room for more; of
+/// others as much as it has room for itself. So what is kept does not grow with the units that are on the way.
+Status ProcessStage::gather_lines() {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // more is no unit's
+  const auto is_enough = [this] { return said_.size() > 1 && said_bytes_ >= nf_process::kLineRingBytes; };
+  while (lines_of_host_ && !is_enough()) {
+    CATENA_ASSIGN_OR_RETURN(auto line, lines_of_host_->next());
+    if (!line) {
+      break;
+    }
+    Said& said = said_.back();
+    std::size_t bytes = 0;
+    if (auto* record = std::get_if<nf_process::RecordOf>(&*line); record != nullptr) {
+      bytes = sizeof *record + record->line.fields.size();
+      said.records.push_back(std::move(*record));
+    } else if (auto* alert = std::get_if<nf_process::AlertOf>(&*line); alert != nullptr) {
+      bytes = sizeof *alert + alert->line.alert.size();
+      said.alerts.push_back(std::move(*alert));
+    } else {
+      said_.emplace_back();
+    }
+    said.bytes += bytes;
+    said_bytes_ += bytes;
+    if (said_bytes_ > kMostBytes || said_.size() > sent_.size() + 1) {
+      return absl::DataLossError("more records than packets");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ProcessStage::take_lines_of(memory::Unit const& unit) {
+  if (!lines_of_host_) {
+    return absl::OkStatus();
+  }
+  CATENA_RETURN_IF_ERROR(gather_lines());
+  if (said_.size() < 2) {
+    return absl::DataLossError("a unit without the end of its records");
+  }
+  Said said = std::move(said_.front());
+  said_.pop_front();
+  said_bytes_ -= said.bytes;
+  CATENA_RETURN_IF_ERROR(check_lines(said, pool_->batch(unit)));
+  UnitLines& lines = lines_->of(unit);
+  for (nf_process::RecordOf& record : said.records) {
+    lines.records.push_back({position_ + record.nf, std::move(record.line)});
+  }
+  for (nf_process::AlertOf& alert : said.alerts) {
+    lines.alerts.push_back({position_ + alert.nf, std::move(alert.line)});
+  }
+  return absl::OkStatus();
+}
+
+/// Whether each line is of an NF that had the packet, of which `entries_` says what became.
+Status ProcessStage::check_lines(Said const& said, packet::Batch const& batch) const {
+  const auto had_packet = [&](std::uint32_t nf, std::uint64_t index) {
+    const std::optional<std::uint32_t> i = find_packet(batch, index);
+    return i && nf < nfs_.size() && is_alive(batch.meta().verdict[batch.slots()[*i]]) &&
+           (is_alive(entries_[*i].verdict) || nf <= entries_[*i].nf);
+  };
+  const auto is_reason = [this](std::uint32_t nf, std::int32_t reason) {
+    return reason >= -1 && reason < static_cast<std::int64_t>(nfs_[nf].instance->outcome().drops().size());
+  };
+  for (nf_process::RecordOf const& record : said.records) {
+    if (!had_packet(record.nf, record.line.packet) || !is_reason(record.nf, record.line.reason)) {
+      return absl::DataLossError("a record about a packet it does not have");
+    }
+  }
+  for (nf_process::AlertOf const& alert : said.alerts) {
+    if (!had_packet(alert.nf, alert.line.packet)) {
+      return absl::DataLossError("a record about a packet it does not have");
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool ProcessStage::receive() {
+  bool worked = false;
+  if (const Status status = gather_lines(); !status.ok()) {
+    process_->fail(*link_, concat("NF process violated the protocol: ", std::string(status.message())));
+    return false;
+  }
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
+    const auto message = of_host_->poll();
+    Status status = message.status();
+    if (status.ok() && !message->has_value()) {
+      break;
+    }
+    if (status.ok()) {
+      status =
+          sent_.empty() ? absl::DataLossError("it returns a unit it does not have") : take(sent_.front(), **message);
+    }
+    if (!status.ok()) {
+      process_->fail(*link_, concat("NF process violated the protocol: ", std::string(status.message())));
+      break;
+    }
+    of_host_->take();
+    packets += std::max(sent_.front().unit->count, 1U);
+    count(sent_.front().unit->count);
+    there_ -= sent_.front().unit->count;
+    out_->push(sent_.front().unit);
+    free_blocks_.push_back(sent_.front().first_slot);
+    sent_.pop_front();
+    worked = true;
+  }
+  for (std::size_t nf = 0; worked && nf < nfs_.size(); ++nf) {
+    take_counts(nf);
+  }
+  return worked;
+}
+
+/// Whether NFs may have made this of a packet: none has one after it was dropped or became a reply.
+bool ProcessStage::is_sound(PacketEntry const& entry, packet::Packet const& packet) const {
+  const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
+  // a capture may have less than an Ethernet header; there are NICs whose queues stop at such a frame
+  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) &&
+         (entry.length >= packet::kEthernetBytes || has_bounds_of(entry, packet)) &&
+         std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
+         (entry.mtu == 0 || entry.mtu >= packet::kMinMtu) && had <= nfs_.size() &&
+         entry.output < nf::kOwnOutputs + nfs_.back().instance->descriptor().packet_outputs.size() &&
+         std::uint64_t{entry.alerts} >> had == 0;
+}
+
+/// All of it is checked before any of it counts.
+Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries) {
+  memory::Unit const& unit = *sent.unit;
+  if (entries.size() != unit.count) {
+    return absl::DataLossError(concat("a unit of ", unit.count, " packets has ", entries.size()));
+  }
+  entries_.assign(entries.begin(), entries.end());
+  const packet::Batch batch = pool_->batch(unit);
+  CATENA_RETURN_IF_ERROR(check(batch, sent.first_slot));
+  CATENA_RETURN_IF_ERROR(take_lines_of(unit));
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (i + kPrefetchAhead < batch.size()) {
+      prefetch_bytes(batch[i + kPrefetchAhead], entries_[i + kPrefetchAhead]);
+    }
+    if (is_alive(batch.meta().verdict[batch.slots()[i]])) {
+      decide(batch[i], entries_[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot) const {
+  const bool may_move = link_->crossing.may_move();
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    PacketEntry const& entry = entries_[i];
+    if (entry.slot != first_slot + i) {
+      return absl::DataLossError("a packet is not in its slot");
+    }
+    const packet::Packet packet = batch[i];
+    if (!is_alive(static_cast<std::uint8_t>(packet.verdict()))) {
+      continue;
+    }
+    if (!is_sound(entry, packet)) {
+      return absl::DataLossError("a packet has invalid bounds or an invalid verdict");
+    }
+    if (!may_move && is_alive(entry.verdict) && !has_bounds_of(entry, packet)) {
+      return absl::DataLossError("a packet has other bounds, and `meta.length` is not in the writes of its NF");
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Those that take_bytes() is to copy: of an NF that writes none, nothing leaves the cache of the core that it is on.
+void ProcessStage::prefetch_bytes(packet::Packet const& packet, PacketEntry const& entry) const {
+  if (link_->crossing.bytes_from_nf(packet.layers(), packet.length()) > 0) {
+    __builtin_prefetch(slot_of(entry.slot) + entry.offset);
+  }
+}
+
+/// What the NF may have changed, into the chain's own memory. Nobody else can change it then: what is parsed is what
+/// later NFs read.
+void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& entry) {
+  nf_process::Crossing const& crossing = link_->crossing;
+  std::uint32_t bytes = entry.length;
+  if (has_bounds_of(entry, packet)) {  // an answer is not among the writes that an NF announces
+    bytes = entry.verdict == static_cast<std::uint8_t>(Verdict::kReply)
+                ? crossing.bytes_to_nf(packet.layers(), packet.length())
+                : crossing.bytes_from_nf(packet.layers(), packet.length());
+  }
+  if (bytes == 0) {
+    return;
+  }
+  std::memcpy(pool_->slot(packet.slot()) + entry.offset, slot_of(entry.slot) + entry.offset, bytes);
+  packet.set_extent(entry.offset, entry.length);
+  packet.reparse();
+}
+
+void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
+  if (entry.verdict != static_cast<std::uint8_t>(Verdict::kDrop)) {
+    take_bytes(packet, entry);
+    if (link_->crossing.may_set_port()) {
+      packet.set_port(entry.port);
+    }
+    packet.set_mtu(entry.mtu);
+  }
+  account(packet, entry);
+}
+
+/// As each NF would have counted it in this process.
+void ProcessStage::account(packet::Packet const& packet, PacketEntry const& entry) {
+  const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
+  for (std::size_t i = 0; i < had; ++i) {
+    ++nfs_[i].instance->counters().in;
+    if ((entry.alerts >> i & 1U) != 0) {
+      nfs_[i].instance->outcome().alert(packet);
+    }
+  }
+  if (is_alive(entry.verdict) && entry.output >= nf::kOwnOutputs) {
+    nfs_.back().instance->outcome().leave_by(packet, static_cast<std::uint8_t>(entry.output - nf::kOwnOutputs));
+  }
+  if (static_cast<Verdict>(entry.verdict) == Verdict::kDrop) {
+    nfs_[entry.nf].instance->outcome().drop(packet, entry.reason);
+  } else if (static_cast<Verdict>(entry.verdict) == Verdict::kReply) {
+    nfs_[entry.nf].instance->outcome().reply(packet);
+  }
+}
+
+memory::Unit* ProcessStage::take_unit() { return held_ != nullptr ? std::exchange(held_, nullptr) : in_->pop(); }
+
+/// All that was sent has come back.
+void ProcessStage::take_next(std::uint32_t version) {
+  successors_.follow(version, [this](Next& next) {
+    if (link_ != nullptr && !link_->is_closed) {
+      link_->is_closed = true;  // it ends when it has seen that; nobody waits for it
+      to_nf_->close();
+    }
+    lose();
+    for (std::size_t i = 0; i < nfs_.size(); ++i) {
+      nfs_[i].instance->exchange_nf(*next.instances[i]);
+    }
+    std::swap(process_, next.process);
+  });
+}
+
+bool ProcessStage::send() {
+  bool worked = false;
+  const std::uint32_t depth = link_->channel.shape().depth;
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth && there_ < most_there_;) {
+    memory::Unit* unit = take_unit();
+    if (unit == nullptr) {
+      break;
+    }
+    if (successors_.begins_with(*unit)) {
+      if (sent_.empty()) {
+        take_next(unit->version);
+      }
+      if (link_ == nullptr) {
+        held_ = unit;  // for the process that has come
+        return true;
+      }
+      if (!sent_.empty()) {
+        held_ = unit;
+        break;
+      }
+    }
+    sent_.push_back({unit, write(*unit), Clock::now()});
+    there_ += unit->count;
+    packets += std::max(unit->count, 1U);
+    worked = true;
+  }
+  if (worked) {
+    to_nf_->wake();
+  }
+  return worked;
+}
+
+std::uint32_t ProcessStage::write(memory::Unit const& unit) {
+  const std::uint32_t first_slot = free_blocks_.back();
+  free_blocks_.pop_back();
+  const std::span<PacketEntry> entries = to_nf_->next();
+  packet::MetaColumns const& meta = pool_->meta();
+  for (std::uint32_t i = 0; i < unit.count; ++i) {
+    const std::uint32_t slot = unit.slots()[i];
+    // an alert of an NF before is nothing to those in the process, and so one that comes back is theirs
+    const std::uint8_t verdict =
+        is_alive(meta.verdict[slot]) ? static_cast<std::uint8_t>(Verdict::kPass) : meta.verdict[slot];
+    entries[i] = {meta.layers[slot],
+                  first_slot + i,
+                  meta.offset[slot],
+                  meta.length[slot],
+                  meta.port[slot],
+                  meta.ingress[slot],
+                  meta.mtu[slot],
+                  0,
+                  verdict,
+                  0,
+                  nf::kPassOutput,
+                  0,
+                  0,
+                  meta.index[slot],
+                  meta.arrival_ns[slot]};
+  }
+  nf_process::Crossing const& crossing = link_->crossing;
+  for (std::uint32_t i = 0; i < unit.count; ++i) {
+    if (i + kPrefetchAhead < unit.count) {
+      const std::uint32_t later = unit.slots()[i + kPrefetchAhead];
+      __builtin_prefetch(pool_->slot(later) + meta.offset[later]);
+    }
+    if (const std::uint32_t slot = unit.slots()[i]; is_alive(meta.verdict[slot])) {
+      std::memcpy(slot_of(first_slot + i) + meta.offset[slot], pool_->slot(slot) + meta.offset[slot],
+                  crossing.bytes_to_nf(meta.layers[slot], meta.length[slot]));
+    }
+  }
+  to_nf_->push(unit.count);
+  return first_slot;
+}
+
+std::byte* ProcessStage::slot_of(std::uint32_t slot) const {
+  return link_->frames.bytes().data() + std::size_t{slot} * packet::kSlotBytes;
+}
+
+/// Numbers that the process claims; they only go up.
+void ProcessStage::take_counts(std::size_t nf) {
+  nf_process::SharedCounts const& of = link_->channel.counts(nf);
+  nf::Counters& counters = nfs_[nf].instance->counters();
+  std::vector<std::uint64_t>& seen = nfs_[nf].seen;
+  const std::array<std::pair<std::atomic<std::uint64_t> const*, Counter*>, 9> all{{
+      {&of.processed, &counters.processed},
+      {&of.unsupported, &counters.unsupported},
+      {&of.link_local, &counters.link_local},
+      {&of.kernel_faults, &counters.kernel_faults},
+      {&of.device_packets, &counters.device_packets},
+      {&of.launches, &counters.launches},
+      {&of.transfer_packets, &counters.transfers.packets},
+      {&of.bytes_to_device, &counters.transfers.bytes_to_device},
+      {&of.bytes_to_host, &counters.transfers.bytes_to_host},
+  }};
+  seen.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::uint64_t now = all[i].first->load(std::memory_order_relaxed);
+    if (now > seen[i]) {
+      *all[i].second += now - seen[i];
+      seen[i] = now;
+    }
+  }
+}
+
+/// The process is gone.
+void ProcessStage::lose() {
+  for (Sent const& sent : sent_) {
+    drop(*sent.unit);
+  }
+  sent_.clear();
+  there_ = 0;
+  of_host_.reset();
+  lines_of_host_.reset();
+  said_.clear();
+  to_nf_.reset();
+  link_.reset();
+}
+
+bool ProcessStage::drop_waiting() {
+  memory::Unit* unit = take_unit();
+  if (unit == nullptr) {
+    return false;
+  }
+  if (successors_.begins_with(*unit)) {
+    take_next(unit->version);
+    held_ = unit;
+  } else {
+    drop(*unit);
+  }
+  return true;
+}
+
+void ProcessStage::drop(memory::Unit& unit) {
+  count(unit.count);
+  nf::Instance& first = *nfs_.front().instance;
+  first.drop_alive(pool_->batch(unit), nf::FrameworkReason::kProcessFailed);
+  if (lines_ != nullptr) {
+    take_lines(first, position_, pool_->batch(unit), lines_->of(unit));
+  }
+  out_->push(&unit);
+}
+
+/// Nothing came and nothing went.
+Progress ProcessStage::look_for_end() {
+  if (!sent_.empty()) {
+    if (Clock::now() - sent_.front().at > limit_) {
+      process_->fail(*link_, "its process does not answer");
+    }
+    return Progress::kIdle;
+  }
+  if (held_ != nullptr || !in_->drained()) {
+    return Progress::kIdle;
+  }
+  if (link_ != nullptr && !link_->is_closed) {
+    link_->is_closed = true;
+    to_nf_->close(process_->is_handing_over());
+    closed_at_ = Clock::now();
+  }
+  if (link_ != nullptr) {
+    const Clock::time_point now = Clock::now();
+    if (now - std::max(closed_at_, link_->wrote_at.load()) > limit_ || now - closed_at_ > kLongestEnd) {
+      process_->fail(*link_, "its process does not end");
+    }
+    return Progress::kIdle;  // until it is gone, and lose() has seen that
+  }
+  out_->close();
+  return Progress::kFinished;
+}
+
+}  // namespace catena::runtime

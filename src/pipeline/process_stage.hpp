@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nf/instance.hpp"
+#include "packet/memory/packet_pool.hpp"
+#include "packet/memory/unit_queue.hpp"
+#include "pipeline/isolation/process.hpp"
+#include "pipeline/stage.hpp"
+#include "pipeline/succession.hpp"
+#include "pipeline/unit_lines.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace catena::runtime {
+
+/// GPU partition of an NF in another process. Any thread.
+class ProcessPart {
+ public:
+  /// Assigns the partition, in this incarnation of the process and the next ones.
+  void give(nf_process::GpuPart part) { given_.store(part); }
+  nf_process::GpuPart given() const { return given_.load(std::memory_order_relaxed); }
+  /// Records the partition reported by the NF.
+  void take(nf_process::GpuPart part) { taken_.store(part, std::memory_order_relaxed); }
+  nf_process::GpuPart taken() const { return taken_.load(); }
+
+ private:
+  std::atomic<nf_process::GpuPart> given_{};
+  std::atomic<nf_process::GpuPart> taken_{};
+};
+
+/// NFs in another process: one, or neighbours in the chain. Units go there as messages and return in order after all of
+/// the NFs. Replies are checked before they count. A process that ends, violates the protocol or hangs loses its units:
+/// their packets are dropped as `process_failed`, by the first of its NFs.
+class ProcessStage final : public HostStage {
+ public:
+  /// `instances`: of the process, in order, the first at `position` of the chain. `limit`: maximum time of an NF for a
+  /// unit before it counts as hung. `lines`: for the NFs' lines about packets; null: not wanted.
+  ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
+               memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
+               LineBook* lines = nullptr);
+  Result<Progress> poll() override;
+  bool is_passive() const override { return true; }
+  std::vector<int> sockets() const override { return {process_->bell()}; }
+  /// A process that replaces this stage's, with as many equivalent NFs.
+  struct Next {
+    std::vector<std::unique_ptr<nf::Instance>> instances;  ///< they own the process
+    nf_process::NfProcess* process = nullptr;
+  };
+  Succession<Next>& successors() { return successors_; }
+  /// Sends no unit while `packets` or more have not returned. Before the first poll.
+  void bound(std::uint64_t packets) { most_there_ = packets; }
+  /// Of NF number `nf` of the process.
+  ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Sent {
+    memory::Unit* unit;
+    std::uint32_t first_slot;  ///< of its frames in the memory of the process
+    Clock::time_point at;
+  };
+  /// The process's lines about the packets of a unit.
+  struct Said {
+    std::vector<nf_process::RecordOf> records;
+    std::vector<nf_process::AlertOf> alerts;
+    std::size_t bytes = 0;  ///< approximate size in memory
+  };
+  struct OfNf {
+    nf::Instance* instance;
+    std::unique_ptr<ProcessPart> part;
+    nf_process::GpuPart given_part;   ///< in this incarnation
+    std::vector<std::uint64_t> seen;  ///< of its counts, in this incarnation
+  };
+  void begin(std::shared_ptr<nf_process::Link> link);
+  void exchange_parts();
+  bool receive();
+  Status gather_lines();
+  Status take_lines_of(memory::Unit const& unit);
+  Status check_lines(Said const& said, packet::Batch const& batch) const;
+  Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
+  Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
+  bool is_sound(nf_process::PacketEntry const& entry, packet::Packet const& packet) const;
+  void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  void prefetch_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry) const;
+  void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  void account(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  bool send();
+  memory::Unit* take_unit();
+  void take_next(std::uint32_t version);
+  std::uint32_t write(memory::Unit const& unit);
+  std::byte* slot_of(std::uint32_t slot) const;
+  void take_counts(std::size_t nf);
+  void lose();
+  bool drop_waiting();
+  void drop(memory::Unit& unit);
+  Progress look_for_end();
+
+  std::vector<OfNf> nfs_;
+  std::uint32_t position_;
+  LineBook* lines_;
+  nf_process::NfProcess* process_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  memory::UnitQueue* out_;
+  std::chrono::milliseconds limit_;
+  std::shared_ptr<nf_process::Link> link_;
+  std::optional<nf_process::LaneWriter> to_nf_;
+  std::optional<nf_process::LaneReader> of_host_;
+  Succession<Next> successors_;
+  memory::Unit* held_ = nullptr;  ///< the first unit of another version, while earlier units are in the process
+  std::deque<Sent> sent_;         ///< the oldest first
+  std::uint64_t most_there_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t there_ = 0;  ///< packets in the process
+  std::optional<nf_process::LineReader> lines_of_host_;
+  std::deque<Said> said_;  ///< for units that have not returned; the last one is incomplete
+  std::size_t said_bytes_ = 0;
+  std::vector<nf_process::PacketEntry> entries_;  ///< private copy of the current message
+  /// Free blocks of slots, each for a unit, by their first slots. The last one returned is used first, since it is
+  /// still in the caches.
+  std::vector<std::uint32_t> free_blocks_;
+  Clock::time_point closed_at_;
+};
+
+}  // namespace catena::runtime

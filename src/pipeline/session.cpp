@@ -1,0 +1,728 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/session.hpp"
+
+#include "chain/findings.hpp"
+#include "chain/instances.hpp"
+#include "chain/named_files.hpp"
+#include "pipeline/ends.hpp"
+#include "pipeline/isolation.hpp"
+#include "pipeline/nf_making.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/persistent.hpp>
+#include <catena/nf/portable.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <random>
+#include <utility>
+
+namespace catena::runtime {
+
+Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
+                                                 nf::Registry const& registry, std::stop_token const& give_up,
+                                                 std::optional<Predecessor> before) {
+  chain::RunOptions options = run_options;
+  options.processes.give_up = give_up;
+  std::unique_ptr<Session> session(new Session());
+  session->config_ = std::move(config);
+  session->workers_ = options.workers;
+  session->cores_ = options.cores;
+  session->is_traced_ = options.trace || !options.trace_path.empty();
+  CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
+  session->before_ = std::move(before);
+  std::unique_lock<std::mutex> as_it_is;  // the one before, while this one is made
+  if (session->before_) {
+    CATENA_ASSIGN_OR_RETURN(as_it_is, session->before_->session->lock_settled());
+    CATENA_RETURN_IF_ERROR(session->check_before());
+    session->flow_key_ = session->before_->session->flow_key_;  // flows stay in the shards that know them
+  } else {
+    session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
+  }
+  CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
+  if (chain::has_auto(session->config_)) {
+    CATENA_RETURN_IF_ERROR(session->place_nfs(registry, options));
+    CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
+  } else {
+    CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
+    CATENA_RETURN_IF_ERROR(session->open_devices(options));
+  }
+  CATENA_RETURN_IF_ERROR(session->settle_sharing(options));
+  CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
+  session->options_ = options;
+  session->options_.new_keys = false;  // for this start, and for no session or change that comes after it
+  CATENA_RETURN_IF_ERROR(session->before_ ? session->find_heirs(options.new_keys) : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(session->make_pools(options));
+  CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
+  CATENA_RETURN_IF_ERROR(session->make_sharing(options));
+  CATENA_RETURN_IF_ERROR(session->make_signals());
+  CATENA_RETURN_IF_ERROR(session->open_ends(options));
+  CATENA_RETURN_IF_ERROR(session->start_nfs(options.new_keys));
+  CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
+  session->register_counts();
+  return session;
+}
+
+Session::~Session() {
+  // in front of the NFs and the device: they hold launches
+  stages_.clear();
+}
+
+std::vector<nf::Instance*> Session::first_instances() const {
+  std::vector<nf::Instance*> instances;
+  for (std::vector<Entry*> const& entries : entries_) {
+    instances.push_back(entries.front()->instance.get());
+  }
+  return instances;
+}
+
+/// The NFs of the first shard from their configuration; those of the others from them.
+Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
+  const nf::NamedFiles of_nfs;
+  const nf::Shard shard = options.shard.value_or(nf::Shard{0, config_.shards});
+  const nf::Ends ends = options.ends.value_or(chain::ends_of(config_.rx, config_.tx));
+  std::vector<Entry> first;
+  chain::Findings findings;
+  while (first.size() < config_.nfs.size()) {
+    if (options.processes.give_up.stop_requested()) {
+      return absl::CancelledError("the start was aborted");
+    }
+    chain::NfConfig const& config = config_.nfs[first.size()];
+    if (config.isolation == chain::Isolation::kProcess) {
+      findings.add(make_process(registry, options, of_nfs, first));
+      continue;
+    }
+    const std::size_t files = of_nfs.files().size();
+    const auto keys = static_cast<std::ptrdiff_t>(of_nfs.keys().size());
+    first.push_back(
+        {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
+    const std::span<const nf::NamedFile> own = std::span(of_nfs.files()).subspan(files);
+    first.back().files.assign(own.begin(), own.end());
+    first.back().keys.assign(of_nfs.keys().begin() + keys, of_nfs.keys().end());
+    if (first.back().instance == nullptr) {
+      continue;
+    }
+    if (options.sharing) {
+      first.back().key = findings.take(chain::key_of(config, own));
+    }
+    first.back().content = content_of(config, own);
+  }
+  CATENA_RETURN_IF_ERROR(findings.status());
+  CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
+  std::vector<chain::KeysOfNf> all_keys;
+  for (Entry const& entry : first) {
+    all_keys.push_back({entry.config.name, entry.config.position, entry.keys});
+  }
+  CATENA_RETURN_IF_ERROR(chain::check_keys(all_keys));
+  return make_sections(registry, options, std::move(first));
+}
+
+/// The NFs of shard `shard` of a section, whose first shard's are in `first`.
+Status Session::replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
+                          std::uint32_t shard, Section& section) {
+  std::vector<Entry>& nfs = section.shards[shard].nfs;
+  while (nfs.size() < first.size()) {
+    Entry const& next = first[nfs.size()];
+    if (next.config.isolation != chain::Isolation::kProcess) {
+      CATENA_ASSIGN_OR_RETURN(auto instance,
+                              chain::replicate(next.config, *next.instance, {shard, section.part.shards}));
+      nfs.push_back({next.config, std::move(instance)});
+      continue;
+    }
+    CATENA_RETURN_IF_ERROR(replicate_process(registry, options, first, nfs));
+  }
+  return absl::OkStatus();
+}
+
+Status Session::make_sections(nf::Registry const& registry, chain::RunOptions const& options,
+                              std::vector<Entry> first) {
+  std::vector<nf::Instance*> instances;
+  for (Entry const& entry : first) {
+    instances.push_back(entry.instance.get());
+  }
+  CATENA_ASSIGN_OR_RETURN(tables_, chain::steer_tables(config_, instances));
+  const std::vector<chain::Section> parts = config_.graph
+                                                ? std::vector{chain::section_of_graph(instances, config_.shards)}
+                                                : chain::sections_of(instances, config_.shards);
+  for (chain::Section const& part : parts) {
+    Section& section =
+        sections_.emplace_back(Section{part, config_.graph ? Wiring(tables_) : Wiring(part.end - part.first)});
+    section.shards.resize(part.shards);
+    const std::span<Entry> of_part(&first[part.first], part.end - part.first);
+    for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
+      CATENA_RETURN_IF_ERROR(replicate(registry, options, of_part, shard, section));
+    }
+    std::ranges::move(of_part, std::back_inserter(section.shards[0].nfs));
+  }
+  entries_.resize(first.size());
+  for (Section& section : sections_) {
+    for (Shard& shard : section.shards) {
+      for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
+        entries_[section.part.first + i].push_back(&shard.nfs[i]);
+        shard.nfs[i].instance->outcome().set_position(static_cast<std::uint8_t>(section.part.first + i));
+        if (!options.eve_path.empty()) {
+          keep_alerts(*shard.nfs[i].instance);
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Session::make_pools(chain::RunOptions const& options) {
+  std::uint32_t queues = 0;
+  std::uint32_t shards = 1;
+  for (Section const& section : sections_) {
+    queues += section.part.shards * section.wiring.queues();
+    shards = std::max(shards, section.part.shards);
+  }
+  std::uint32_t parts = 1;  // of a unit that is divided by steering, wherever it is
+  for (chain::SteerTable const& table : tables_) {
+    parts += static_cast<std::uint32_t>(table.targets().size());
+  }
+  parts = has_steering() ? parts : 1;
+  if (shards > 1 && sections_.size() == 1) {
+    bool by_packet = true;
+    for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
+      by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
+    });
+    CATENA_ASSIGN_OR_RETURN(has_own_ends_, may_divide_ends(config_, options, by_packet, shards));
+  }
+  chain::ChainConfig placed = config_;
+  for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
+    placed.nfs[nf].on = first_of(nf).config.on;  // in a process of its own an NF has launches, too
+  }
+  if (!options.make_pool) {  // else somebody else says how much waits there
+    chain::settle_slots(placed, placed.tuning.unit_packets);
+    if (before_) {
+      const std::uint32_t there = before_->session->config_.tuning.pool_slots;
+      if (placed.tuning.pool_slots > there) {
+        return absl::FailedPreconditionError(
+            concat("it needs ", placed.tuning.pool_slots, " slots for packets, and the running chain has ", there));
+      }
+      placed.tuning.pool_slots = there;
+    }
+    chain::settle_flow(placed, placed.tuning.unit_packets);
+  }
+  config_.tuning.pool_slots = placed.tuning.pool_slots;
+  config_.flow.mode = placed.flow.mode;
+  const std::uint32_t pools = has_own_ends_ ? shards : 1;
+  if (before_ && before_->session->pools_.size() != pools) {
+    return absl::FailedPreconditionError("its shards divide packets differently");
+  }
+  for (std::uint32_t i = 0; i < pools; ++i) {
+    if (options.make_pool) {
+      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), options.make_pool(queues));
+    } else if (before_) {
+      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), memory::PacketPool::create_beside(
+                                                         before_->session->pools_[i], config_.tuning.unit_packets,
+                                                         queues / pools, parts * shards / pools));
+    } else {
+      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
+                              memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
+                                                         queues / pools, parts * shards / pools));
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(placed, placed.tuning.unit_packets));
+  const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
+  if (drops_at_tail && shards > 1 && !has_own_ends_) {
+    return absl::InvalidArgumentError(concat(config_.flow.position,
+                                             ": 'flow' is vanilla, which is for comparisons and runs in one shard; "
+                                             "write `shards: 1`"));
+  }
+  std::vector<std::uint32_t> used(pools);
+  for (Section& section : sections_) {
+    for (std::size_t i = 0; i < section.shards.size(); ++i) {
+      Shard& shard = section.shards[i];
+      Wiring const& wiring = section.wiring;
+      std::uint32_t before_nfs = 0;  // who pushes there
+      for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
+        before_nfs += wiring.pushers(wiring.in_front_of(nf));
+      }
+      for (std::uint32_t queue = 0; queue < wiring.queues(); ++queue) {
+        const bool gets_refused = drops_at_tail && queue == wiring.last();
+        shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++,
+                                  wiring.pushers(queue) + (gets_refused ? before_nfs : 0));
+      }
+      for (std::size_t nf = 0; drops_at_tail && nf < shard.nfs.size(); ++nf) {
+        shard.queues[wiring.in_front_of(nf)].bound(limits_[section.part.first + nf].slow_down,
+                                                   shard.queues[wiring.last()]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// `new_keys`: of the start, or the change, that it is for.
+nf::RunContext Session::run_context(bool new_keys) const {
+  nf::RunContext context = options_.context.value_or(
+      nf::RunContext{.live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk});
+  context.new_keys = new_keys;
+  return context;
+}
+
+namespace {
+
+Status start_nf(nf::Persistent& persistent, nf::Nf& nf, nf::RunContext const& context) {
+  if (auto* portable = dynamic_cast<nf::Portable*>(&nf); portable != nullptr && context.goes_on) {
+    persistent.join(context);
+    return portable->prepare_to_load();
+  }
+  return persistent.start(context);
+}
+
+}  // namespace
+
+Status Session::start_nfs(bool new_keys) {
+  prepare_processes();
+  const nf::RunContext context = run_context(new_keys);
+  Status first_error;
+  for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
+    auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
+    const bool goes_on = std::ranges::find(heirs_, entry.instance.get(), &Heir::instance) != heirs_.end();
+    if (persistent == nullptr || goes_on || !first_error.ok()) {
+      return;
+    }
+    if (const Status status = start_nf(*persistent, entry.instance->nf(), context); !status.ok()) {
+      // a process's errors have their position
+      first_error = as_isolated(*entry.instance) != nullptr
+                        ? status
+                        : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
+                                                       "': ", std::string(status.message())));
+    }
+  });
+  return before_ ? as_not_beside(first_error) : first_error;
+}
+
+bool Session::wants_device() const {
+  const bool is_open = !placement_;
+  return std::ranges::any_of(config_.nfs, [is_open](chain::NfConfig const& entry) {
+    return entry.on == plan::Processor::kGpu || (is_open && entry.is_auto);
+  });
+}
+
+Status Session::open_devices(chain::RunOptions const& options) {
+  if (!wants_device()) {
+    no_device_reason_ = kNobodyOnGpu;
+    return absl::OkStatus();
+  }
+  for (device::DevicePreference const& choice : config_.devices) {
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device,
+                            options.open_device ? options.open_device(choice, &no_device_reason_)
+                                                : device::open(choice, &no_device_reason_));
+    if (!device) {
+      if (choice.kind == device::DevicePreference::Kind::kNone) {
+        no_device_reason_ = "the device is 'none'";
+      }
+      opened_.clear();  // one that is missing is missed by the whole chain
+      return absl::OkStatus();
+    }
+    opened_.push_back(std::move(device));
+  }
+  return absl::OkStatus();
+}
+
+Status Session::settle_unit_packets(chain::RunOptions const& options) {
+  if (config_.tuning.unit_packets != chain::kAutoUnitPackets) {
+    return absl::OkStatus();
+  }
+  has_chosen_units_ = true;
+  if (opened_.empty()) {
+    config_.tuning.unit_packets = memory::kDefaultUnitPackets;
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(plan::PlanInput input,
+                          chain::plan_input(config_, sync_for(options, opened_.front()->info())));
+  const std::vector<nf::Instance*> instances = first_instances();
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());
+  }
+  chain::add_ways(config_, instances, input);
+  CATENA_ASSIGN_OR_RETURN(config_.tuning.unit_packets, chain::settle_unit_packets(config_, input));
+  return absl::OkStatus();
+}
+
+Status Session::make_device_sides(chain::RunOptions const& options) {
+  if (opened_.empty()) {
+    return absl::OkStatus();
+  }
+  // where each shard has a pool of its own, each has the twin of it, and tables beside it
+  for (std::size_t i = 0; i < std::max(opened_.size(), pools_.size()); ++i) {
+    CATENA_ASSIGN_OR_RETURN(devices_.emplace_back(), DeviceSide::create(opened_[i % opened_.size()], config_, options,
+                                                                        first_instances(), pools_[i % pools_.size()]));
+  }
+  return absl::OkStatus();
+}
+
+/// Which device NFs share, and what parts of it are made of, where nobody said. NFs in processes of their own open it
+/// themselves: this one only asks it what there is to share.
+Status Session::settle_sharing(chain::RunOptions& options) {
+  if (!options.sharing) {
+    return absl::OkStatus();
+  }
+  if (config_.devices.size() > 1) {
+    return absl::InvalidArgumentError("--share is for the NFs of one device, and the chain has several");
+  }
+  if (!opened_.empty()) {
+    shared_device_ = opened_.front();
+  } else if (options.open_device && has_isolated_on_gpu()) {
+    std::string why;
+    CATENA_ASSIGN_OR_RETURN(shared_device_, options.open_device(config_.devices.front(), &why));
+  }
+  if (shared_device_ != nullptr && !options.sharing->parts) {
+    const auto part = shared_device_->divide(std::array{1U});
+    if (!part.ok() && !absl::IsUnimplemented(part.status())) {
+      return part.status();
+    }
+    options.sharing->parts = part.ok() ? share::Parts::kGreen : share::Parts::kBlocks;
+  }
+  return absl::OkStatus();
+}
+
+Status Session::make_sharing(chain::RunOptions const& options) {
+  const std::shared_ptr<device::Device> device = std::move(shared_device_);
+  if (!options.sharing || device == nullptr) {
+    return absl::OkStatus();
+  }
+  // of a chain that brings more than one NF can do, most packets wait for that
+  constexpr std::uint64_t kPartThatWaits = 8;
+  std::uint64_t slots = 0;
+  for (auto const& pool : pools_) {
+    slots += pool->slots();
+  }
+  const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, device->info()).profile);
+  std::vector<GpuSharing::Nf> nfs;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    Entry const& entry = first_of(i);
+    kernel::DeviceNf const* const kernel = devices_.empty() ? nullptr : devices_.front()->kernel_of(i);
+    if (kernel == nullptr && !is_elsewhere(entry)) {
+      continue;
+    }
+    shared_by_.push_back(i);
+    nfs.push_back({entry.config.name,
+                   [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
+                   1000.0 * entry.config.latency_limit_us, kernel == nullptr ? 1 : kernel->spec().group_size,
+                   static_cast<std::uint32_t>(entries_[i].size()), config_.tuning.unit_packets,
+                   config_.tuning.unit_packets * config_.tuning.units_per_launch, kernel == nullptr,
+                   std::max<std::uint64_t>(slots / kPartThatWaits, config_.tuning.unit_packets)});
+  }
+  if (nfs.empty()) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
+  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(*device, *options.sharing, std::move(nfs),
+                                                       static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
+  sharing_options_ = *options.sharing;
+  return absl::OkStatus();
+}
+
+GpuSharing::Traffic Session::traffic() const {
+  GpuSharing::Traffic traffic;
+  for (const std::size_t nf : shared_by_) {
+    std::uint64_t packets = 0;
+    for (Entry const* entry : entries_[nf]) {
+      packets += entry->instance->counters().in;
+    }
+    traffic.packets.push_back(packets);
+    traffic.waiting.push_back(waiting_for(nf));
+  }
+  for (RxStage const* rx : rx_) {
+    traffic.rx_packets += rx->packets();
+    traffic.rx_bytes += rx->bytes();
+  }
+  return traffic;
+}
+
+/// Packets in front of NF number `nf`: no more than its units have room for, and than there are in the chain.
+std::uint64_t Session::waiting_for(std::size_t nf) const {
+  std::uint64_t units = 0;
+  for (Section const& section : sections_) {
+    for (Shard const& shard : section.shards) {
+      if (nf >= section.part.first && nf < section.part.end) {
+        units += shard.queues[section.wiring.in_front_of(nf - section.part.first)].size();
+      }
+    }
+  }
+  std::uint64_t in_chain = 0;
+  for (auto const& pool : pools_) {
+    in_chain += pool->slots() - pool->free_slots();
+  }
+  return std::min(units * config_.tuning.unit_packets, in_chain);
+}
+
+Status Session::open_ends(chain::RunOptions const& options) {
+  if (before_) {
+    for (auto const& source : before_->session->sources_) {
+      sources_.push_back(io::SourceTenure::after(*source));
+    }
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, division_of(sections_.front())));
+  for (auto& source : ends.sources) {
+    sources_.push_back(std::make_unique<io::SourceTenure>(std::move(source)));
+  }
+  opened_sinks_.assign(std::make_move_iterator(ends.sinks.begin()), std::make_move_iterator(ends.sinks.end()));
+  return absl::OkStatus();
+}
+
+trace::SpanLog* Session::trace_of_next_stage(std::string name) {
+  if (!is_traced_) {
+    return nullptr;
+  }
+  trace_names_.push_back(std::move(name));
+  return trace_logs_.emplace_back(std::make_unique<trace::SpanLog>()).get();
+}
+
+/// `shard`: what is put behind its name in traces.
+void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard) {
+  stage->trace_to(trace_of_next_stage(concat(stage->name(), shard)));
+  stages_.push_back(std::move(stage));
+}
+
+Status Session::make_stages(chain::RunOptions const& options, std::stop_token const& give_up) {
+  if (!options.record_path.empty() || !options.eve_path.empty()) {
+    lines_.emplace(pools_.front()->arena());
+  }
+  LineBook* const lines = lines_ ? &*lines_ : nullptr;
+  for (auto const& pool : pools_) {
+    reserves_.push_back(std::make_unique<UnitReserve>(*pool));
+  }
+  for (Section& section : sections_) {
+    if (section.part.shards > 1 && !has_own_ends_ && tables_.empty()) {
+      section.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
+    }
+  }
+  add_rx(lines);
+  for (Section& section : sections_) {
+    if (section.part.first != 0) {
+      auto stage = std::make_unique<HandOverStage>(*pools_.front(), merger_of(*(&section - 1), lines),
+                                                   splitter_to(section, lines), config_.devices.size() > 1);
+      hand_overs_.push_back(stage.get());
+      add_host_stage(std::move(stage));
+    }
+    CATENA_RETURN_IF_ERROR(add_nf_stages(section, lines));
+  }
+  std::vector<nf::Instance const*> nfs;
+  for (nf::Instance* instance : first_instances()) {
+    nfs.push_back(instance);
+  }
+  if (before_) {
+    outputs_ = before_->session->outputs_;
+    for (auto const& sink : before_->session->sinks_) {
+      sinks_.push_back(io::SinkTenure::after(*sink));
+    }
+  } else {
+    CATENA_ASSIGN_OR_RETURN(Outputs outputs,
+                            Outputs::open(config_, options, std::move(opened_sinks_.front()), std::move(nfs), give_up));
+    outputs_ = std::make_shared<Outputs>(std::move(outputs));
+    opened_sinks_.front() = outputs_->sink();
+    for (std::shared_ptr<io::Sink>& sink : opened_sinks_) {
+      sinks_.push_back(std::make_unique<io::SinkTenure>(std::move(sink)));
+    }
+    opened_sinks_.clear();
+  }
+  add_tx(lines);
+  make_gates();
+  if (has_own_ends_) {
+    group_by_shard();
+  }
+  if (options.device_returns && options.open_device && !devices_.empty()) {
+    make_recovery(options);
+  }
+  return absl::OkStatus();
+}
+
+void Session::make_recovery(chain::RunOptions const& options) {
+  std::vector<DeviceRecovery::Part> parts;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    DeviceRecovery::Part part{devices_[i].get(), {}, {}};
+    part.make = [this, options, i]() -> Result<std::unique_ptr<DeviceSide>> {
+      std::string why;
+      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<device::Device> device,
+                              options.open_device(config_.devices[i % config_.devices.size()], &why));
+      if (device == nullptr) {
+        return absl::UnavailableError(why);
+      }
+      return DeviceSide::create(std::move(device), config_, options, first_instances(), pools_[i % pools_.size()]);
+    };
+    if (sharing_ != nullptr) {
+      part.bounds = [this](device::Device& device) { return bounds_on(device); };
+    }
+    for_each_entry([&](std::size_t shard, Entry const& entry) {
+      if (entry.device_stage != nullptr && shard % devices_.size() == i) {
+        part.stages.push_back(entry.device_stage);
+      }
+    });
+    std::stable_sort(part.stages.begin(), part.stages.end(),
+                     [](DeviceStage const* a, DeviceStage const* b) { return a->position() > b->position(); });
+    parts.push_back(std::move(part));
+  }
+  recovery_ = std::make_unique<DeviceRecovery>(std::move(parts));
+}
+
+/// What launches of each NF of the chain take of a device that came back.
+Result<std::vector<kernel::LaunchBounds>> Session::bounds_on(device::Device& device) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<kernel::LaunchBounds> shared, sharing_->bounds_on(device));
+  std::vector<kernel::LaunchBounds> of_chain(config_.nfs.size());
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    of_chain[shared_by_[i]] = std::move(shared[i]);
+  }
+  return of_chain;
+}
+
+/// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
+void Session::group_by_shard() {
+  const std::size_t shards = sources_.size();
+  const std::size_t nfs = (stages_.size() - 2 * shards) / shards;  // those of one process are one stage
+  std::vector<std::unique_ptr<Stage>> grouped;
+  for (std::size_t shard = 0; shard < shards; ++shard) {
+    grouped.push_back(std::move(stages_[shard]));
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      grouped.push_back(std::move(stages_[shards + shard * nfs + nf]));
+    }
+    grouped.push_back(std::move(stages_[shards + shards * nfs + shard]));
+  }
+  stages_ = std::move(grouped);
+}
+
+Division Session::division_of(Section const& section) const {
+  if (!section.part.divided_by) {
+    return {section.part.shards, flow_key_};
+  }
+  return {section.part.shards, flow_key_, *first_of(*section.part.divided_by).instance};
+}
+
+namespace {
+
+/// Number `queue` of each shard.
+std::vector<memory::UnitQueue*> of_each(auto& shards, std::size_t queue) {
+  std::vector<memory::UnitQueue*> queues;
+  for (auto& shard : shards) {
+    queues.push_back(&shard.queues[queue]);
+  }
+  return queues;
+}
+
+}  // namespace
+
+Splitter Session::splitter_to(Section& section, LineBook* lines) {
+  const std::size_t first = section.wiring.behind_rx();
+  if (section.shards.size() == 1) {
+    const bool is_alone = sections_.size() == 1 && !has_steering();
+    return {section.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
+  }
+  return {of_each(section.shards, first), *pools_.front(), section.order.get(),
+          division_of(section),           lines,           *reserves_.front()};
+}
+
+Merger Session::merger_of(Section& section, LineBook* lines) {
+  std::vector<memory::UnitQueue*> queues = of_each(section.shards, section.wiring.last());
+  return section.order ? Merger(std::move(queues), *pools_.front(), *section.order, lines) : Merger(std::move(queues));
+}
+
+void Session::add_rx(LineBook* lines) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Section& first = sections_.front();
+    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.wiring.behind_rx()],
+                                            has_steering() ? reserves_[i].get() : nullptr)
+                                 : splitter_to(first, lines);
+    auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
+    rx->number_by(version_);
+    rx_.push_back(rx.get());
+    add_host_stage(std::move(rx), has_own_ends_ ? concat("/", i) : std::string());
+  }
+}
+
+void Session::add_tx(LineBook* lines) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Section& last = sections_.back();
+    Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.wiring.last()]) : merger_of(last, lines);
+    auto tx = std::make_unique<TxStage>(*sinks_[i], pool_of(i), std::move(in), outputs_->recorder(), lines);
+    tx_.push_back(tx.get());
+    add_host_stage(std::move(tx), has_own_ends_ ? concat("/", i) : std::string());
+  }
+}
+
+Status Session::add_nf_stages(Section& section, LineBook* lines) {
+  for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
+    add_steer_stage(section, shard, 0, lines);
+    for (std::size_t i = 0; i < section.shards[shard].nfs.size(); ++i) {
+      CATENA_RETURN_IF_ERROR(add_nf_stage(section, shard, i, lines));
+      add_steer_stage(section, shard, i + 1, lines);
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Of an NF that shares the device, its number among those.
+std::size_t Session::number_in_sharing(std::size_t position) const {
+  return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
+}
+
+/// How an NF on the CPU gets the headers of its packets. The stages in front of it are there.
+Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) const {
+  const packet::Hints hints = instance.nf().hints();
+  const packet::FieldSet writes = hints.cw | hints.prepare_writes | hints.complete_writes;
+  if ((writes & packet::kFrameFields) == 0) {
+    return Fetch::kToRead;
+  }
+  for (Section const& section : sections_) {
+    std::vector<Entry> const& nfs = section.shards.front().nfs;
+    for (std::size_t i = 0; i < nfs.size() && section.part.first + i < position; ++i) {
+      if (nfs[i].device_stage == nullptr) {
+        return Fetch::kToWrite;
+      }
+    }
+  }
+  return Fetch::kToRead;
+}
+
+Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
+  Entry& entry = section.shards[shard].nfs[number];
+  const auto position = static_cast<std::uint32_t>(section.part.first + number);
+  memory::UnitQueue& in = section.shards[shard].queues[section.wiring.in_front_of(number)];
+  memory::UnitQueue& out = section.shards[shard].queues[section.wiring.behind_nf(number)];
+  const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
+  const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
+  if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
+    if (isolated->number() == 0) {
+      add_process_stage(section, shard, number, isolated->process(), lines);
+    }
+    return absl::OkStatus();
+  }
+  DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();
+  kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
+  if (kernel == nullptr) {
+    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines,
+                                              fetch_for(*entry.instance, position)),
+                   suffix);
+    entry.stage = stages_.back().get();
+    return absl::OkStatus();
+  }
+  DeviceStageOptions options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
+                             std::chrono::milliseconds(config_.tuning.device_limit_ms),
+                             std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
+  options.only_on_device = device->only_on_device(position);
+  options.use = &device->use();
+  options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
+  options.live_clock = live_clock;
+  options.lines = lines;
+  options.bounds.max_packets = entry.config.batch_size;
+  if (sharing_ != nullptr) {
+    options.bounds = sharing_->bounds_of(number_in_sharing(position));
+  }
+  CATENA_ASSIGN_OR_RETURN(auto stage,
+                          DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
+  entry.device_stage = stage.get();
+  entry.stage = stage.get();
+  if (sharing_ != nullptr) {
+    sharing_->add(number_in_sharing(position), *stage);
+  }
+  stages_.push_back(std::move(stage));
+  return absl::OkStatus();
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session at work, and what it says of itself. How it is made: session.cpp, session_processes.cpp.
+#include "chain/instances.hpp"
+#include "pipeline/caretaker.hpp"
+#include "pipeline/counts.hpp"
+#include "pipeline/ends.hpp"
+#include "pipeline/isolation.hpp"
+#include "pipeline/session.hpp"
+#include "pipeline/workers.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <future>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+
+std::int64_t now_ns() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
+
+std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
+
+}  // namespace
+
+void Session::register_counts() {
+  for_each_entry([](std::size_t /*shard*/, Entry const& entry) {
+    entry.instance->board().publish(entry.instance->nf());  // a first reader finds them, too
+  });
+  const auto of_nfs = [this](auto collect_entry) {
+    for (std::size_t i = 0; i < config_.shards; ++i) {
+      metrics_.add({{"shard", std::to_string(i)}}, [this, i, collect_entry](metrics::Snapshot& counts) {
+        for_each_entry([&](std::size_t shard, Entry const& entry) {
+          if (shard == i) {
+            collect_entry(entry, counts);
+          }
+        });
+      });
+    }
+  };
+  const auto of_ends = [this](auto const& ends, auto collect_end) {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      metrics_.add(ends.size() > 1 ? metrics::Labels{{"shard", std::to_string(i)}} : metrics::Labels(),
+                   [end = &*ends[i], collect_end](metrics::Snapshot& counts) { collect_end(*end, counts); });
+    }
+  };
+  // tx before rx: never more out than in
+  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
+  register_steering_counts();
+  of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
+  register_flow_counts();
+  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
+  of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
+  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
+  for (HandOverStage const* stage : hand_overs_) {
+    metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
+  }
+  of_nfs([](Entry const& entry, metrics::Snapshot& counts) {
+    if (entry.stage != nullptr) {
+      collect(*entry.stage, true, counts);
+    }
+  });
+  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, false, counts); });
+  if (recovery_ != nullptr) {
+    metrics_.add({}, [recovery = recovery_.get()](metrics::Snapshot& counts) { collect(*recovery, counts); });
+  }
+}
+
+Status Session::start() {
+  if (is_started_.exchange(true)) {
+    return absl::OkStatus();
+  }
+  if (before_) {
+    std::vector<nf::Instance const*> adopted;
+    std::ranges::transform(heirs_, std::back_inserter(adopted), &Heir::before);
+    std::vector<nf_process::NfProcess*> processes;
+    std::ranges::transform(process_heirs_, std::back_inserter(processes), &ProcessHeir::before);
+    return before_->session->pass_on(std::move(adopted), processes)
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError("the chain to be replaced has ended");
+  }
+  for (auto const& source : sources_) {
+    source->start();
+  }
+  return absl::OkStatus();
+}
+
+Status Session::run() {
+  began_ns_ = now_ns();
+  CATENA_RETURN_IF_ERROR(start());
+  try {
+    outcome_ = run_to_end();
+  } catch (std::exception const& error) {  // out of memory, or of threads; who comes next must not wait for ever
+    outcome_ = absl::ResourceExhaustedError(error.what());
+    for (auto const& source : sources_) {
+      source->stop();
+    }
+  }
+  end_signals(is_followed());
+  ended_ns_ = now_ns();
+  has_ended_ = true;
+  return outcome_;
+}
+
+Status Session::run_to_end() {
+  Status status = before_ ? take_over() : absl::OkStatus();
+  if (status.ok()) {
+    const Caretaker caretaker(
+        recovery_.get(), sharing_.get(), [this] { return traffic(); }, [this] { return admit_recovery(); });
+    status = work();
+  }
+  End open = End::kOpen;
+  const bool is_passed_on = !end_.compare_exchange_strong(open, End::kByItself);
+  is_empty_ = status.ok();
+  if (is_empty_) {
+    finish_nfs(status, is_passed_on);
+  }
+  for_each_entry([](std::size_t /*shard*/, Entry const& entry) { entry.instance->board().end(entry.instance->nf()); });
+  for (RxStage const* rx : rx_) {
+    status.Update(rx->error());
+  }
+  for (auto const& source : sources_) {
+    source->stop();  // where another stage's error ended the run
+  }
+  if (!is_passed_on) {
+    status.Update(outputs_->finish(traces()));
+  }
+  for (auto const& sink : sinks_) {
+    status.Update(is_passed_on ? sink->finish() : absl::OkStatus());
+  }
+  return status;
+}
+
+/// Stages and workers of group number `group` of `groups`: whole shards. As runtime::run_stages().
+Status Session::work_on(std::size_t group, std::size_t groups) {
+  const auto begin_of = [groups](std::size_t of, std::size_t all) { return of * all / groups; };
+  const std::size_t stages_of_source = stages_.size() / sources_.size();
+  std::vector<Stage*> stages;
+  const std::size_t end = begin_of(group + 1, sources_.size()) * stages_of_source;
+  for (std::size_t i = begin_of(group, sources_.size()) * stages_of_source; i < end; ++i) {
+    stages.push_back(stages_[i].get());
+  }
+  const std::size_t first_worker = begin_of(group, workers_);
+  const std::size_t workers = begin_of(group + 1, workers_) - first_worker;
+  std::vector<std::uint32_t> cores;
+  for (std::size_t i = 0; i < workers && !cores_.empty(); ++i) {
+    cores.push_back(cores_[(first_worker + i) % cores_.size()]);
+  }
+  Status status = runtime::run_stages(stages, static_cast<std::uint32_t>(workers), cores);
+  if (!status.ok()) {
+    stop();  // the other groups need not go on
+  }
+  return status;
+}
+
+/// Lets workers poll the stages to their end. Where shards have nothing in common each has workers of its own, so that
+/// its packets stay near them.
+Status Session::work() {
+  const std::size_t groups = has_own_ends_ ? std::min<std::size_t>(workers_, sources_.size()) : 1;
+  std::vector<std::future<Status>> others;
+  Status status;
+  for (std::size_t group = 1; group < groups && status.ok(); ++group) {
+    try {
+      others.push_back(std::async(std::launch::async, [this, group, groups] { return work_on(group, groups); }));
+    } catch (std::system_error const& error) {
+      stop();
+      status = absl::ResourceExhaustedError(concat("no thread for the workers of a shard: ", error.what()));
+    }
+  }
+  status.Update(work_on(0, groups));
+  for (std::future<Status>& group : others) {
+    status.Update(group.get());
+  }
+  return status;
+}
+
+/// All are asked: one that cannot write its state is no reason to lose those of others.
+void Session::finish_nfs(Status& status, bool is_passed_on) {
+  for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
+    if (is_passed_on && std::ranges::find(adopted_, entry.instance.get()) != adopted_.end()) {
+      return;
+    }
+    if (const Status end = entry.instance->nf().finish(); !end.ok()) {
+      const std::string who = concat("NF '", entry.config.name, "': ");
+      const std::string what(end.message());
+      // the session in an NF's own process has said whose it is
+      status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
+    }
+  });
+}
+
+std::vector<StageTrace> Session::traces() const {
+  std::vector<StageTrace> traces;
+  for (std::size_t i = 0; i < trace_logs_.size(); ++i) {
+    traces.push_back({trace_names_[i], trace_logs_[i].get()});
+  }
+  return traces;
+}
+
+std::optional<plan::Plan> Session::plan() const {
+  return devices_.empty() ? std::nullopt : std::optional(devices_.front()->plan());
+}
+
+bool Session::abandoned_device() const {
+  bool abandoned = abandoned_before_;
+  for_each_entry([&abandoned](std::size_t /*shard*/, Entry const& entry) {
+    abandoned = abandoned || (entry.device_stage != nullptr && entry.device_stage->abandoned());
+  });
+  return abandoned;
+}
+
+/// "2: fw and ids by flow, nat in one, rt by flow".
+std::string Session::describe_shards() const {
+  std::vector<std::string> parts;
+  for (Section const& section : sections_) {
+    std::vector<std::string> names;
+    for (Entry const& entry : section.shards.front().nfs) {
+      names.push_back(entry.config.name);
+    }
+    const std::string how = section.part.shards == 1 ? "in one"
+                            : section.part.divided_by
+                                ? concat("as ", first_of(*section.part.divided_by).config.name, " says")
+                                : "by flow";
+    parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
+  }
+  return fmt::format("{}: {}{}", config_.shards, fmt::join(parts, ", "),
+                     has_own_ends_ ? ", each with its part of rx and a tx of its own" : "");
+}
+
+std::vector<std::string> Session::start_report() const {
+  std::vector<std::string> lines;
+  for (std::string const& warning : chain::flow_warnings(config_)) {
+    lines.push_back(concat(nf::kWarning, warning));
+  }
+  for (std::string const& nf : begins_anew_) {
+    lines.push_back(concat(nf::kWarning, "NF '", nf, "' restarts without its previous state"));
+  }
+  for (nf::Instance const* nf : first_instances()) {
+    for (std::string const& warning : chain::warnings_of(*nf)) {
+      lines.push_back(concat(nf::kWarning, warning));
+    }
+  }
+  for (auto const& device : opened_) {
+    lines.push_back(concat("device   ", describe(device->info())));
+  }
+  if (!devices_.empty()) {
+    DeviceSide const& first = *devices_.front();
+    if (!no_device_reason_.empty()) {
+      lines.push_back(concat("         not used: ", no_device_reason_));
+    }
+    lines.push_back(concat("sync     ", plan::to_string(first.plan().mode), ", by ", first.costs_from()));
+    if (has_chosen_units_) {
+      lines.push_back(concat("         in units of ", config_.tuning.unit_packets, " packets"));
+    }
+    if (sharing_ != nullptr) {
+      std::string line = concat("share    ", sharing_->describe());
+      for (GpuSharing::Allocation const& part : sharing_->allocations()) {
+        line += concat("\n         ", sharing_->describe(part));
+      }
+      lines.push_back(std::move(line));
+    }
+    if (chain::is_mix_assumed(config_.rx)) {
+      lines.emplace_back("         for a simple IMIX: the traffic of rx is unknown before the run");
+    }
+  } else if (wants_device()) {
+    lines.push_back(concat("device   not used: the CPU implementations serve, for NFs placed `on: gpu` too",
+                           indented(no_device_reason_, 9)));
+  } else if (placement_ && placement_->device.empty()) {
+    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
+  } else {
+    lines.push_back(concat("device   not used (", no_device_reason_, ")"));
+  }
+  lines.push_back(concat("rx       ", sources_.front()->describe()));
+  if (config_.shards > 1) {
+    lines.push_back(concat("shards   ", describe_shards()));
+  }
+  if (placement_) {
+    lines.push_back(concat("auto     ", fmt::format("{}", fmt::join(chain::describe(*placement_), "\n         "))));
+  }
+  for (std::vector<Entry*> const& entries : entries_) {
+    Entry const& entry = *entries.front();
+    std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type, placement_of(entry));
+    for (std::string const& detail : entry.instance->nf().start_report()) {
+      line += detail.starts_with(nf::kWarning) ? std::string() : concat("\n           ", detail);
+    }
+    for (std::size_t shard = 1; shard < entries.size(); ++shard) {
+      if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {
+        line += concat("\n           ", isolated->where(), " for shard ", shard);
+      }
+    }
+    if (const std::string unseen = entry.instance->passes_unseen(); !unseen.empty()) {
+      line += concat("\n           ", unseen);
+    }
+    lines.push_back(std::move(line));
+  }
+  lines.push_back(concat("tx       ", outputs_->sink()->describe()));
+  if (std::string const* path = outputs_->trace_path(); path != nullptr) {
+    lines.push_back(concat("trace    ", *path));
+  }
+  return lines;
+}
+
+/// Not from a snapshot: that asks each NF's thread for what it alone knows, which takes time.
+RunProgress Session::progress() const {
+  RunProgress progress;
+  for (TxStage const* tx : tx_) {
+    const io::SinkCounts sink = tx->sink().counts();
+    progress.sent += sink.sent;
+    for (io::NamedCount const& drop : sink.drops) {
+      progress.dropped += drop.count;
+    }
+  }
+  for_each_entry([&progress](std::size_t /*shard*/, Entry const& entry) {
+    for (auto const& [reason, count] : entry.instance->drops()) {
+      progress.dropped += count;
+    }
+  });
+  for (auto const& [shard, steering] : steerings_) {
+    progress.dropped += steering->dropped() + steering->unmatched() + steering->malformed();
+  }
+  progress.part_done = part_done();
+  for (RxStage const* rx : rx_) {
+    progress.dropped += rx->refused();
+  }
+  for (Section const& section : sections_) {
+    for (Shard const& shard : section.shards) {
+      for (memory::UnitQueue const& queue : shard.queues) {
+        progress.dropped += queue.refused();
+      }
+    }
+  }
+  for (RxStage const* rx : rx_) {  // last: never more out than in
+    progress.received += rx->packets();
+  }
+  return progress;
+}
+
+/// The slowest source's.
+double Session::part_done() const {
+  double part = sources_.front()->part_done();
+  for (auto const& source : sources_) {
+    part = std::min(part, source->part_done());
+  }
+  return part;
+}
+
+Report Session::report() const {
+  const metrics::Snapshot counts = metrics_.read();
+  Report report = runtime::report_of(counts);
+  report.chain = config_.name;
+  report.device_note = no_device_reason_;
+  report.device = "none";
+  report.cpu_instead_of_gpu = devices_.empty() && wants_device();
+  if (!devices_.empty()) {
+    std::vector<std::string> names;
+    for (auto const& device : opened_) {
+      names.push_back(describe(device->info()));
+    }
+    report.device = fmt::format("{}", fmt::join(names, " + "));
+    report.sync = plan::to_string(devices_.front()->plan().mode);
+    report.costs_from = devices_.front()->costs_from();
+  }
+  report.rx = describe(config_.rx);
+  report.tx = describe(config_.tx);
+  report.workers = workers_;
+  if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
+    const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
+    report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
+  }
+  if (sharing_ != nullptr) {
+    report.sharing = concat(sharing_->describe(), sharing_->is_over() ? ", until the device was lost" : "");
+    report.sharing_changes = sharing_->changes();
+    for (GpuSharing::Allocation const& part :
+         sharing_->is_over() ? std::vector<GpuSharing::Allocation>() : sharing_->allocations()) {
+      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part), part.is_taken});
+    }
+  }
+  double offered_per_second = 0;
+  for (auto const& source : sources_) {
+    offered_per_second += source->offered_per_second();
+  }
+  report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
+  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
+    report.nfs.push_back(report_of(nf, counts));
+  }
+  for (auto const& [shard, steering] : steerings_) {
+    if (shard == 0) {
+      report.steerings.push_back(steering_of(steering->from(), counts));
+    }
+  }
+  const auto divided =
+      std::find_if(sections_.begin(), sections_.end(), [](Section const& section) { return section.part.shards > 1; });
+  for (std::size_t i = 0; divided != sections_.end() && i < config_.shards; ++i) {
+    const metrics::Label shard{"shard", std::to_string(i)};
+    std::string const& first = divided->shards.front().nfs.front().config.name;
+    report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", first}}),
+                             static_cast<double>(counts.sum(counts::kBusy, {shard})) / kNsPerSecond});
+  }
+  return report;
+}
+
+std::string_view Session::placement_of(Entry const& entry) {
+  if (entry.config.isolation == chain::Isolation::kProcess) {
+    return "process";
+  }
+  return entry.device_stage != nullptr ? "gpu" : "cpu";
+}
+
+NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) const {
+  Entry const& first = first_of(nf);
+  NfReport row = runtime::report_of(first.config.name, counts);
+  row.type = first.config.type;
+  row.placement = placement_of(first);
+  for (Entry const* entry : entries_[nf]) {
+    if (entry->device_stage != nullptr && !entry->device_stage->device_status().ok()) {
+      row.placement = "gpu -> cpu";
+      row.device_error = entry->device_stage->device_status().ToString();
+    }
+  }
+  if (has_ended_) {
+    for (Entry const* entry : entries_[nf]) {
+      const std::vector<std::string> lines = entry->instance->nf().end_report();
+      row.lines.insert(row.lines.end(), lines.begin(), lines.end());
+    }
+    if (auto* isolated = as_isolated(*first.instance); isolated != nullptr) {
+      for (auto const& [reason, count] : isolated->process().refused_rules(isolated->number())) {
+        row.refused_rules.push_back({reason, count});
+      }
+    }
+    for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*first.instance))) {
+      row.refused_rules.push_back({reason, count});
+    }
+  }
+  return row;
+}
+
+}  // namespace catena::runtime

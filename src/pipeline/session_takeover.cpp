@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a session goes on for another one, whose ends and packet memory it takes over. What a session can change in
+// itself: session_change.cpp.
+#include "base/core/log_line.hpp"
+#include "chain/change.hpp"
+#include "chain/instances.hpp"
+#include "pipeline/isolation.hpp"
+#include "pipeline/nf_making.hpp"
+#include "pipeline/session.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/persistent.hpp>
+#include <catena/nf/portable.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+/// How long nothing is to be done before it is looked again.
+constexpr std::chrono::microseconds kRest{20};
+/// Of the slots, a part that the session before may still need for fragments, and a port for what arrives.
+constexpr std::uint32_t kPartForThoseBefore = 4;
+/// More than rx takes in one poll.
+constexpr std::uint32_t kPacketsOfPoll = 8 * kPacketsAtOnce;
+/// How long a change waits for a session that is about to take over.
+constexpr std::chrono::seconds kSettlingTime{2};
+
+}  // namespace
+
+Status Session::can_be_followed_by(chain::ChainConfig next) {
+  CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
+  const std::lock_guard lock(change_mutex_);
+  return chain::has_same_ends(config_, next);
+}
+
+/// With change_mutex_, where this session has all that the one before had. Unavailable: not yet.
+Result<std::unique_lock<std::mutex>> Session::lock_settled() {
+  std::unique_lock lock(change_mutex_);
+  for (const auto end = std::chrono::steady_clock::now() + kSettlingTime; before_;) {
+    lock.unlock();
+    if (std::chrono::steady_clock::now() >= end) {
+      return absl::UnavailableError("the chain before this one has not ended yet: try again");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  return lock;
+}
+
+/// Whether an NF says which shard a packet goes to.
+bool Session::is_divided_by_nf() const {
+  return std::ranges::any_of(sections_, [](Section const& section) { return section.part.divided_by.has_value(); });
+}
+
+/// With its change_mutex_. The rest shows when this one is made.
+Status Session::check_before() const {
+  Session const& before = *before_->session;
+  CATENA_RETURN_IF_ERROR(chain::has_same_ends(before.config_, config_));
+  if (before.is_traced_ || is_traced_) {
+    return absl::FailedPreconditionError("its launches are traced, and a trace is of one chain");
+  }
+  if (before.waiting_successors() > 0) {
+    return absl::FailedPreconditionError("no packets have come since its last change");
+  }
+  return absl::OkStatus();
+}
+
+/// Lets an NF in a process go on with the files of the one of its name and type in the session before. False: it has
+/// others, or there is none.
+bool Session::go_on_with_files_of_before(std::size_t nf) {
+  Session const& before = *before_->session;
+  Entry const& mine = first_of(nf);
+  const auto found = std::ranges::find_if(before.entries_, [&mine](std::vector<Entry*> const& entries) {
+    return entries.front()->config.name == mine.config.name;
+  });
+  if (found == before.entries_.end() || found->size() != entries_[nf].size() ||
+      found->front()->config.type != mine.config.type) {
+    return false;
+  }
+  bool all = true;
+  for (std::size_t shard = 0; shard < found->size(); ++shard) {
+    auto const* const next = as_isolated(*entries_[nf][shard]->instance);
+    auto const* const now = as_isolated(*(*found)[shard]->instance);
+    all = all && next != nullptr && now != nullptr &&
+          next->process().go_on_with_files(next->number(), now->process(), now->number());
+  }
+  return all;
+}
+
+/// NFs of which there is one with the same name and type in the session before, and which keep what packets leave in
+/// them. FailedPrecondition where one of them cannot go on for the other.
+Status Session::find_heirs(bool new_keys) {
+  Session const& before = *before_->session;
+  std::set<std::string> written;  // by the session before
+  for (std::vector<Entry*> const& entries : before.entries_) {
+    for (nf::NamedFile const& file : entries.front()->files) {
+      if (file.is_written) {
+        written.insert(file.path);
+      }
+    }
+  }
+  std::vector<std::string> writers;  // that are not heirs
+  for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
+    Entry const& mine = first_of(nf);
+    if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
+      find_process_heirs(nf);
+    }
+    const auto with_my_name = [&mine](std::vector<Entry*> const& entries) {
+      return entries.front()->config.name == mine.config.name;
+    };
+    const bool writes_there = std::ranges::any_of(
+        mine.files, [&written](nf::NamedFile const& file) { return file.is_written && written.contains(file.path); });
+    if (writes_there && !go_on_with_files_of_before(nf)) {
+      writers.push_back(mine.config.name);
+    }
+    const auto found = std::ranges::find_if(before.entries_, with_my_name);
+    if (found == before.entries_.end() || mine.instance->descriptor().sharding == nf::Sharding::kPacket) {
+      continue;
+    }
+    Entry const& theirs = *found->front();
+    const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*theirs.instance) != nullptr;
+    if (is_isolated && goes_on_as_process(nf)) {
+      continue;
+    }
+    // of several shards, packets must come to the same one
+    const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf());
+    if (is_isolated || theirs.config.type != mine.config.type || found->size() != entries_[nf].size() ||
+        is_divided_otherwise) {
+      begins_anew_.push_back(mine.config.name);
+      continue;
+    }
+    for (std::size_t shard = 0; shard < found->size(); ++shard) {
+      nf::Instance& next = *entries_[nf][shard]->instance;
+      nf::Instance& now = *(*found)[shard]->instance;
+      if (auto* persistent = dynamic_cast<nf::Persistent*>(&next.nf()); persistent != nullptr) {
+        persistent->join(run_context(new_keys));
+      }
+      if (const Status status = as_not_beside(next.nf().prepare_to_adopt(now.nf())); !status.ok()) {
+        return {status.code(),
+                concat(mine.config.position, ": NF '", mine.config.name, "': ", std::string(status.message()))};
+      }
+      heirs_.push_back({&next, &now});
+    }
+    std::erase(writers, mine.config.name);
+  }
+  if (!writers.empty()) {
+    return absl::FailedPreconditionError(
+        concat("NF '", writers.front(), "' writes files of another running NF, which it does not replace"));
+  }
+  return absl::OkStatus();
+}
+
+/// The processes of the NF at `first` and of those with it, one for each shard, go on for those of the session before
+/// where these have the same NFs, all of which can hand over what they have.
+void Session::find_process_heirs(std::size_t first) {
+  Session const& before = *before_->session;
+  const auto with_name = [&](std::string const& name) {
+    return std::ranges::find_if(before.entries_,
+                                [&name](auto const& entries) { return entries.front()->config.name == name; });
+  };
+  const auto found = with_name(first_of(first).config.name);
+  auto const* const mine = as_isolated(*first_of(first).instance);
+  if (mine == nullptr || found == before.entries_.end() || found->size() != entries_[first].size()) {
+    return;
+  }
+  const auto theirs = static_cast<std::size_t>(found - before.entries_.begin());
+  const std::size_t nfs = chain::group_of(config_, first).end - first;
+  if (as_isolated(*before.first_of(theirs).instance) == nullptr ||
+      chain::group_of(before.config_, theirs).first != theirs ||
+      chain::group_of(before.config_, theirs).end - theirs != nfs) {
+    return;
+  }
+  std::vector<bool> has_state;
+  for (std::size_t i = 0; i < nfs; ++i) {
+    Entry const& next = first_of(first + i);
+    Entry const& now = before.first_of(theirs + i);
+    if (next.config.name != now.config.name || next.config.type != now.config.type) {
+      return;
+    }
+    has_state.push_back(as_isolated(*now.instance)->has_state());
+  }
+  if (std::ranges::find(has_state, true) == has_state.end() ||
+      (found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf()))) {
+    return;
+  }
+  std::vector<ProcessHeir> heirs;
+  for (std::size_t shard = 0; shard < found->size(); ++shard) {
+    nf_process::NfProcess& now = as_isolated(*(*found)[shard]->instance)->process();
+    if (!now.can_hand_over(has_state)) {
+      return;
+    }
+    heirs.push_back({&as_isolated(*entries_[first][shard]->instance)->process(), &now, first});
+  }
+  for (ProcessHeir const& heir : heirs) {
+    heir.process->go_on_for_another();
+    process_heirs_.push_back(heir);
+  }
+}
+
+/// What the NFs of its process had goes along.
+bool Session::goes_on_as_process(std::size_t nf) const {
+  auto const* const isolated = as_isolated(*first_of(nf).instance);
+  return isolated != nullptr &&
+         std::ranges::find(process_heirs_, &isolated->process(), &ProcessHeir::process) != process_heirs_.end();
+}
+
+void Session::leave_nfs_to_another() {
+  for_each_entry([this](std::size_t /*shard*/, Entry const& entry) {
+    if (dynamic_cast<nf::Portable const*>(&entry.instance->nf()) != nullptr) {
+      adopted_.push_back(entry.instance.get());
+    }
+  });
+  End open = End::kOpen;
+  end_.compare_exchange_strong(open, End::kPassedOn);
+}
+
+/// Ends the session as stop() does, but for its ends. `adopted`: NFs that are gone on for; `processes`: those of which
+/// others go on for the NFs. False: it ends or has ended by itself.
+bool Session::pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes) {
+  if (stop_) {
+    return false;
+  }
+  adopted_ = std::move(adopted);
+  bool all = true;
+  for (auto const& source : sources_) {
+    all = source->pass_on() && all;
+  }
+  End open = End::kOpen;
+  if (!all || !end_.compare_exchange_strong(open, End::kPassedOn)) {
+    return false;
+  }
+  for (auto const& sink : sinks_) {
+    sink->pass_on();
+  }
+  for (nf_process::NfProcess* const process : processes) {
+    process->hand_over();
+  }
+  stop();
+  return true;
+}
+
+/// Slots of pool number `pool` that are not for packets which wait, so that the session before can end.
+std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
+  Session const& before = *before_->session;
+  const std::uint32_t of_copies = before.reserves_[pool]->slots_wanted_from(0);
+  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll +
+         pools_[pool]->unit_packets();
+}
+
+/// Waits for the end of the session before, and until processes have what those before left. What arrives meanwhile is
+/// taken at once, so that no port has to keep it, and waits in front of the first NF: none of it may overtake what is
+/// still inside there, nor find an NF that does not know what came before.
+Status Session::take_over() {
+  Session& before = *before_->session;
+  take_ends_over(before);
+  bool waits = false;
+  bool has_left = false;
+  const auto is_done = [&] {
+    if (!before.has_ended_) {
+      return false;
+    }
+    if (!std::exchange(has_left, true)) {
+      std::ranges::for_each(process_heirs_, [](ProcessHeir const& heir) { heir.process->begin_after(*heir.before); });
+    }
+    return std::ranges::all_of(process_heirs_, [](ProcessHeir const& heir) { return heir.process->has_begun(); });
+  };
+  while (!is_done()) {
+    bool worked = false;
+    bool is_full = false;
+    for (std::size_t i = 0; i < rx_.size(); ++i) {
+      const bool has_room = pools_[i]->free_slots() > slots_for_those_before(i);
+      if (has_room && !stop_ && !sources_[i]->finished()) {  // its end is for the run
+        const Result<Progress> progress = rx_[i]->poll();
+        worked = worked || (progress.ok() && *progress == Progress::kWorked);
+      }
+      is_full = is_full || !has_room;
+    }
+    if (is_full != waits) {
+      waits = is_full;
+      waits ? pauses_->begin() : pauses_->end();
+    }
+    if (!worked) {
+      std::this_thread::sleep_for(kRest);
+    }
+  }
+  if (waits) {
+    pauses_->end();
+  }
+  for (std::size_t i = 0; i < sinks_.size(); ++i) {
+    sinks_[i]->take_over(*before.sinks_[i]);
+    rx_[i]->begin_with_chain();
+  }
+  const std::lock_guard lock(change_mutex_);  // who comes next finds all that there is
+  abandoned_before_ = before.abandoned_device();
+  if (!before.is_empty_) {
+    // what is still inside has its slots for ever
+    Status status(before.outcome_.code(),
+                  concat("the replaced chain ended with an error: ", std::string(before.outcome_.message())));
+    heirs_.clear();
+    process_heirs_.clear();
+    before_.reset();
+    return status;
+  }
+  if (Recorder* const recorder = outputs_->recorder(); recorder != nullptr) {
+    std::vector<nf::Instance const*> nfs;
+    for (nf::Instance* instance : first_instances()) {
+      nfs.push_back(instance);
+    }
+    recorder->name_by(std::move(nfs));
+  }
+  for (Heir const& heir : heirs_) {
+    heir.instance->nf().adopt(heir.before->nf());
+  }
+  for (ProcessHeir const& heir : process_heirs_) {
+    const std::vector<Status> said = heir.process->how_it_began();
+    for (std::size_t nf = 0; nf < said.size(); ++nf) {
+      Entry const& entry = first_of(heir.first + nf);
+      if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
+        spdlog::warn("{}: NF '{}' restarts without its previous state: {}", entry.config.position, entry.config.name,
+                     log_line(std::string(said[nf].message())));
+      }
+    }
+  }
+  heirs_.clear();
+  process_heirs_.clear();
+  before_.reset();
+  return absl::OkStatus();
+}
+
+/// What comes after the last packet that rx of the session before takes.
+void Session::take_ends_over(Session& before) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    while (!before.sources_[i]->has_ended()) {
+      std::this_thread::sleep_for(kRest);
+    }
+    sources_[i]->take_over(*before.sources_[i]);
+    rx_[i]->begin_in_front(before.rx_[i]->next_index());
+  }
+}
+
+}  // namespace catena::runtime
