@@ -156,7 +156,7 @@ def accounts(sent, last, log):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "cli" / "catena"))
+    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "apps" / "catena" / "catena"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--on", default="cpu,gpu")
     parser.add_argument("--rates", default="200000,2000000", help="packets a second")

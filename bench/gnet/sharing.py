@@ -246,7 +246,7 @@ def cells_of(bench, parts, sizes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "cli" / "catena"))
+    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "apps" / "catena" / "catena"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--parts", default="one,three")
     parser.add_argument("--sizes", default="64,512,1518", help="of frames, with FCS")

@@ -786,7 +786,7 @@ def ids(bench):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "cli" / "catena"))
+    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "apps" / "catena" / "catena"))
     parser.add_argument("--peers", type=pathlib.Path, help="folder of bench/peers/bundle")
     parser.add_argument("--groups", default="frameworks,filters,ids")
     parser.add_argument("--sizes", default="64,512,1518", help="of frames, with FCS")

@@ -192,7 +192,7 @@ Result<std::unique_ptr<SimmerRunner>> SimmerRunner::create(device::DevicePrefere
     return absl::UnavailableError(concat("there is no device that kernels could run on: ", why_not));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string program,
-                          find_own_program("catena-device-server", "src/apps/catena-device-server"));
+                          find_own_program("catena-device-server"));
   runner->servers_ = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{program, {}});
   return runner;
 }
@@ -223,7 +223,7 @@ Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& con
     CATENA_RETURN_IF_ERROR(give(units, share::Mode::kUncoordinated, config, options));
   }
   if (spec.shared_as == GpuSharedAs::kProcess) {
-    CATENA_ASSIGN_OR_RETURN(options.processes.program, find_own_program("catena-nf", "src/apps/catena-nf"));
+    CATENA_ASSIGN_OR_RETURN(options.processes.program, find_own_program("catena-nf"));
     for (chain::NfConfig const& nf : config.nfs) {
       const std::string client = concat(kChainName, "/", nf.name);
       groups_[client] = servers_->group(client);

@@ -212,7 +212,7 @@ class Benchmarks(unittest.TestCase):
 
     def test_catena_has_no_way_to_run_without_checks(self):
         """No option, and nothing of the program that changes the header."""
-        catena = pathlib.Path(BENCH).parent.parent / "src" / "cli" / "catena"
+        catena = pathlib.Path(BENCH).parent.parent / "src" / "apps" / "catena" / "catena"
         with open(BENCH, "rb") as file:
             self.assertIn(b"accesses not checked", file.read())
         with open(catena, "rb") as file:

@@ -13,12 +13,13 @@
 
 namespace catena {
 
-/// Path of a program of this installation: beside this process's program, in the folder `folder` of a build, or in the
-/// libexec folder of an installation. NotFound with the searched places.
-inline Result<std::string> find_own_program(std::string const& name, std::string const& folder) {
+/// Path of a program of this installation: beside this process's program, in the folder of its name of a build, or in
+/// the libexec folder of an installation. NotFound with the searched places.
+inline Result<std::string> find_own_program(std::string const& name) {
   std::error_code error;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::array<std::filesystem::path, 3> places{own / name, own / ".." / folder / name,
+  const std::array<std::filesystem::path, 4> places{own / name, own / ".." / name / name,
+                                                    own / ".." / "src" / "apps" / name / name,
                                                     own / ".." / "libexec" / "catena" / name};
   for (std::filesystem::path const& place : places) {
     if (::access(place.c_str(), X_OK) == 0) {
@@ -26,7 +27,7 @@ inline Result<std::string> find_own_program(std::string const& name, std::string
     }
   }
   return absl::NotFoundError(concat("the program ", name, " is neither in ", own.string(), " nor in ",
-                                    places[2].parent_path().lexically_normal().string()));
+                                    places.back().parent_path().lexically_normal().string()));
 }
 
 }  // namespace catena

@@ -968,6 +968,6 @@ Status NfProcess::ended(std::size_t nf) const {
   return whose == nf ? impl_->ended : absl::OkStatus();
 }
 
-Result<std::string> find_nf_program() { return find_own_program("catena-nf", "nf_program"); }
+Result<std::string> find_nf_program() { return find_own_program("catena-nf"); }
 
 }  // namespace catena::nf_process

@@ -263,6 +263,6 @@ bool Supervisor::has_served() const {
   return impl_->has_served || impl_->box.as<BlackBox>().has_device.load() != 0;
 }
 
-Result<std::string> find_server_program() { return find_own_program("catena-device-server", "device_server"); }
+Result<std::string> find_server_program() { return find_own_program("catena-device-server"); }
 
 }  // namespace catena::device::remote
