@@ -464,7 +464,7 @@ class CommandLine(unittest.TestCase):
         damaged = catena("run", chain, "--tx", "null")
         self.assertEqual(damaged.returncode, 0, damaged.stderr)
         self.assertIn(profile["file"], damaged.stderr)
-        self.assertIn("`catena profile` measures anew", damaged.stderr)
+        self.assertIn("`catena profile` measures again", damaged.stderr)
         self.assertIn("by the built-in profile of an NVIDIA H200", damaged.stderr)
 
     def test_the_nfs_of_a_chain_are_measured_and_added_to_the_profile(self):
