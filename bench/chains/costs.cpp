@@ -30,7 +30,7 @@ void add_under(chain::NfKey const& other, chain::NfKey const& known, std::vector
 
 }  // namespace
 
-Result<profile::NfMeasurements> measure_costs(PaperChain const& chain, ChainText text,
+Result<profile::NfMeasurements> measure_costs(PaperChain const& chain, ChainText const& text,
                                               std::vector<std::uint32_t> const& wire_bytes, double seconds,
                                               chain::CostProfile const& profile, device::Device& device,
                                               Workplace const& workplace, std::uint32_t copies) {

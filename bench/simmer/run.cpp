@@ -191,8 +191,7 @@ Result<std::unique_ptr<SimmerRunner>> SimmerRunner::create(device::DevicePrefere
   if (!runner->real_) {
     return absl::UnavailableError(concat("there is no device that kernels could run on: ", why_not));
   }
-  CATENA_ASSIGN_OR_RETURN(const std::string program,
-                          find_own_program("catena-device-server"));
+  CATENA_ASSIGN_OR_RETURN(const std::string program, find_own_program("catena-device-server"));
   runner->servers_ = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{program, {}});
   return runner;
 }
