@@ -271,6 +271,7 @@ TEST_F(ReferenceTest, costs_are_known_of_each_copy_of_a_chain) {
   PaperChain const& chain = **find_chain("C4");
   ChainText text;
   text.frame_bytes = 124;
+  text.device = "opencl";
   const Result<profile::NfMeasurements> measured =
       measure_costs(chain, text, {128}, 0.5, chain::CostProfile::built_in(), device, workplace_, kCopies);
   ASSERT_TRUE(measured.ok()) << measured.status();
