@@ -19,18 +19,16 @@ commit, is not measured again; tools/render-bench makes a page of it.
 """
 
 import argparse
-import json
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
+from common.catena_run import CatenaRun  # noqa: E402
 from common.results import Results, add_options  # noqa: E402
 
 DATA = ROOT / "examples" / "branch-office"
@@ -61,38 +59,6 @@ spec:
 SECOND = "    - {{name: fw2, type: firewall, on: {on}, config: {{rules: {data}/fw.rules, default: allow}}}}\n"
 
 
-class Run:
-    """A `catena run`, whose log is kept."""
-
-    def __init__(self, catena, path, workers):
-        self.process = subprocess.Popen([catena, "run", path, "--json", "--workers", str(workers)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.log = []
-        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
-        self.reader.start()
-
-    def wait_until(self, what):
-        end = time.monotonic() + 60
-        while not what():
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"not what was waited for: {''.join(self.log[-20:])}")
-            time.sleep(0.002)
-
-    def wait_for(self, text, count=1):
-        """Until so many lines of the log have the text."""
-        self.wait_until(lambda: sum(text in line for line in self.log) >= count)
-
-    def end(self, word=signal.SIGINT):
-        self.process.send_signal(word)
-        output = self.process.stdout.read()
-        status = self.process.wait(60)
-        self.reader.join()
-        report = json.loads(output)
-        if status != 0 or report.get("error"):
-            raise RuntimeError(f"exit status {status}: {report.get('error')} {''.join(self.log[-20:])}")
-        return report
-
-
 class Bench:
     def __init__(self, arguments, folder):
         self.arguments = arguments
@@ -113,16 +79,19 @@ class Bench:
         rules = (DATA / "fw.rules").read_text()
         self.write("rules", rules + "".join(f"deny udp 192.0.2.{i}/32 any any any\n" for i in range(count)))
 
+    def run(self, name, workers):
+        return CatenaRun([self.arguments.catena, "run", self.folder / name, "--json", "--workers", str(workers)])
+
     def measure(self, on, rate, way):
         self.write_rules(0)
         self.write_chain(on, False)
         (self.folder / "sender.yaml").write_text(SENDER.format(rate=rate, ring=RING, folder=self.folder))
-        changed = Run(self.arguments.catena, self.folder / "chain.yaml", 4)
+        changed = self.run("chain.yaml", 4)
         sender = None
         try:
             changed.wait_until((self.folder / "memif.sock").exists)
-            sender = Run(self.arguments.catena, self.folder / "sender.yaml", 1)
-            sender.wait_for(" s  received", 1 + WARM_UP_S)
+            sender = self.run("sender.yaml", 1)
+            sender.wait_for_lines(1 + WARM_UP_S)
             for number in range(self.arguments.seconds):
                 if way != "none":
                     if way == "rules":
@@ -132,15 +101,20 @@ class Bench:
                     changed.process.send_signal(signal.SIGHUP)
                     changed.wait_for(": changed: " if way == "rules" else "chain replaced without packet loss", number + 1)
                 time.sleep(1)
-            sent = sender.end()
+            sent = end(sender)
             sender = None
             time.sleep(0.3)  # what is in the ring
-            return accounts(sent, changed.end(), changed.log)
+            return accounts(sent, end(changed), changed.log)
         finally:
             for run in (changed, sender):
                 if run is not None and run.process.poll() is None:
                     run.process.kill()
                     run.process.wait()
+
+
+def end(run):
+    run.process.send_signal(signal.SIGINT)
+    return run.report()[0]
 
 
 def accounts(sent, last, log):

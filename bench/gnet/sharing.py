@@ -21,18 +21,17 @@ import http.client
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
+from common.catena_run import CatenaRun  # noqa: E402
 from common.results import Cores, Results, add_options  # noqa: E402
 
 DATA = ROOT / "examples" / "branch-office"
@@ -53,7 +52,6 @@ spec:
       config: {{rules: {data}/ids.rules, variables: {{HOME_NET: 10.0.0.0/24}}}}
     - {{name: rt, type: router, on: gpu, isolation: {isolation}, config: {{routes: {data}/routes.txt}}}}
 """
-LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
 FCS_BYTES = 4
 WARM_UP_S = 1  # lines of the first second do not count
 RATE = 1_000_000  # packets a second of each chain, where they are offered at a rate
@@ -77,7 +75,7 @@ class Bench:
         for number in range(count):
             words_of_one = [self.arguments.catena, "run", self.chain_file(f"c{number}", size, rate), "--new-keys",
                             "--json", "--workers", str(workers), *words]
-            runs.append(Run(words_of_one, env))
+            runs.append(CatenaRun(words_of_one, env))
         for run in runs:
             run.wait_for_lines(1)
         for run in runs:
@@ -88,8 +86,10 @@ class Bench:
         taken = cores.taken()
         for run in runs:
             run.process.send_signal(signal.SIGINT)
-        reports = [run.end() for run in runs]
-        return (sum(run.rate(self.arguments.seconds) for run in runs), taken, *worst_latency(reports))
+        reports = [run.report()[0] for run in runs]
+        check(reports)
+        received = sum(run.lines[WARM_UP_S + self.arguments.seconds][0] - run.lines[WARM_UP_S][0] for run in runs)
+        return (received / self.arguments.seconds, taken, *worst_latency(reports))
 
     def profile_nfs(self):
         """So that `--share scheduled` knows what the NFs cost."""
@@ -134,42 +134,6 @@ class Bench:
             return self.run_processes(count, size, rate, workers, env=env)
         finally:
             subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=env, check=False)
-
-
-class Run:
-    """A `catena run` and its lines of each second."""
-
-    def __init__(self, words, env):
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-        self.received = []
-        self.errors = []
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            found = LIVE.match(line)
-            if found:
-                self.received.append(int(found.group(1)))
-            elif "error" in line or "WARNING" in line:
-                self.errors.append(line)
-
-    def wait_for_lines(self, count):
-        end = time.monotonic() + 120
-        while len(self.received) < count:
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"a run ended early: {self.errors}")
-            time.sleep(0.005)
-
-    def rate(self, seconds):
-        return (self.received[WARM_UP_S + seconds] - self.received[WARM_UP_S]) / seconds
-
-    def end(self):
-        report = json.loads(self.process.stdout.read())
-        self.process.wait(60)
-        self.reader.join()
-        check([report])
-        return report
 
 
 def check(reports):

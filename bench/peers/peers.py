@@ -48,7 +48,8 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from common.results import Results, add_options  # noqa: E402
+from common.catena_run import CatenaRun  # noqa: E402
+from common.results import Results, add_options, cpu_seconds  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
 IDS_RULES = ROOT / "tests" / "data" / "oracles" / "nids" / "et150_perpacket.rules"
@@ -58,7 +59,6 @@ FLOWS = 1024
 MOST_CORES = 16  # net_pcap has no more queues, and a chain no more shards
 WARM_UP_S = 1
 START_S = 60  # within which a program must have started
-TICKS = os.sysconf("SC_CLK_TCK")
 # DPDK without hugepages and NICs, beside other programs that use it. `--in-memory` contradicts `--no-huge` in 22.11.
 EAL = ("--no-huge", "--no-shconf", "--no-telemetry", "--no-pci", "--log-level", "lib.eal:4")
 
@@ -98,7 +98,6 @@ spec:
   tuning: {{{tuning}}}
   nfs: [{nfs}]
 """
-LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
 
 
 class NotThere(Exception):
@@ -243,12 +242,6 @@ def openflow(rules, has_state):
 
 
 # ---- programs under way
-
-def processor_seconds(pid):
-    """Of all threads of the process."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
 
 def speed(packets_per_s, cores, wire_bytes, **more):
     """Of a way, in one run."""
@@ -452,49 +445,8 @@ class Ovs:
     def look(self):
         """(time, processor seconds, PmdStats, what port p0 has received and sent)"""
         stats = pmd_stats(self.ask("dpif-netdev/pmd-stats-show"))
-        now, used = time.monotonic(), processor_seconds(self.processes[-1].pid)
+        now, used = time.monotonic(), cpu_seconds(self.processes[-1].pid)
         return now, used, stats, port_packets(self.ask("dpctl/show", "-s"), "p0")
-
-
-class CatenaRun:
-    """A `catena run`; each of its lines has the time and the processor seconds until then."""
-
-    def __init__(self, words, env):
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-        self.lines = []  # (packets received, time, processor seconds)
-        self.begin = None  # (time, processor seconds) when it has started
-        self.log = []
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            found = LIVE.match(line)
-            with contextlib.suppress(OSError):
-                now = (time.monotonic(), processor_seconds(self.process.pid))
-                if found:
-                    self.lines.append((int(found.group(1)), *now))
-                elif line.startswith("tx "):
-                    self.begin = now
-            self.log.append(line)
-
-    def wait_for_lines(self, count):
-        limit = time.monotonic() + START_S + count
-        while len(self.lines) < count:
-            if self.process.poll() is not None or time.monotonic() > limit:
-                raise RuntimeError(f"catena ended early: {''.join(self.log[-10:])}")
-            time.sleep(0.005)
-
-    def report(self):
-        """Once it has ended, with the processor seconds that it took in all."""
-        output = self.process.stdout.read()
-        _, status, usage = os.wait4(self.process.pid, 0)
-        self.process.returncode = os.waitstatus_to_exitcode(status)
-        self.reader.join()
-        report = json.loads(output or "{}")
-        if self.process.returncode or report.get("error") or not report["accounted"]:
-            raise RuntimeError(f"catena: {report.get('error')} {''.join(self.log[-10:])}")
-        return report, usage.ru_utime + usage.ru_stime
 
 
 # ---- what is measured
@@ -554,9 +506,9 @@ class Bench:
                                   "--port-topology=loop", f"--forward-mode={mode}", f"--rxq={count}", f"--txq={count}",
                                   f"--nb-cores={count}", f"--total-num-mbufs={mbufs}", *words]) as program:
             time.sleep(WARM_UP_S)
-            used, begin, before = processor_seconds(program.process.pid), time.monotonic(), program.stats()
+            used, begin, before = cpu_seconds(program.process.pid), time.monotonic(), program.stats()
             time.sleep(seconds)
-            used, took = processor_seconds(program.process.pid) - used, time.monotonic() - begin
+            used, took = cpu_seconds(program.process.pid) - used, time.monotonic() - begin
             after = program.stats()
         received, sent = after.rx_packets - before.rx_packets, after.tx_packets - before.tx_packets
         if received == 0 or sent < 0.99 * received:
@@ -663,7 +615,7 @@ class Bench:
         for line in process.stdout:
             log.append(line)
             if "Engine started" in line:
-                begin = (time.monotonic(), processor_seconds(process.pid))
+                begin = (time.monotonic(), cpu_seconds(process.pid))
             elif "time elapsed" in line:  # all packets are done, and all flows
                 last = time.monotonic()
         _, status, usage = os.wait4(process.pid, 0)
