@@ -82,8 +82,8 @@ Json repeat_of(RunResult const& run) {
 struct Trial {
   std::uint32_t replicas = 0;
   std::string tuning;          ///< beside that of the request; empty: only that
-  std::vector<double> speeds;  ///< packets a second
-  double speed() const { return spread_of(speeds).median; }
+  std::vector<double> scores;  ///< by score_of()
+  double score() const { return spread_of(scores).median; }
 };
 
 /// The whole benchmark under way.
@@ -101,14 +101,15 @@ class AdaptChain {
 
  private:
   bool tries_replicas(Cell const& cell) const {
-    return cell.replicas == 0 || (request_.text("replicas") == kBestReplicas &&
-                                  (cell.group == Group::kThroughput || cell.group == Group::kDecrypt));
+    return cell.replicas == 0 ||
+           (request_.text("replicas") == kBestReplicas &&
+            (cell.group == Group::kThroughput || cell.group == Group::kDecrypt || cell.group == Group::kLatency));
   }
   /// Finds out how many copies of the chain there are to be, and what `on: auto` has to know.
   Status prepare(Cell& cell, Json& json);
-  /// Packets a second of a short run.
+  /// The score of a short run.
   Result<double> try_out(Cell const& cell);
-  /// The number of copies, and the packet memory, with which short runs of the cell are fastest.
+  /// The number of copies, and the packet memory, with which short runs of the cell score best.
   Status find_best(Cell& cell, Json& json);
   Status measure_once(Cell const& cell, Json& json);
   Status trace(Cell const& cell, Json& json);
@@ -225,7 +226,7 @@ Result<double> AdaptChain::try_out(Cell const& cell) {
   CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
   spec.seconds *= kTrialShare;
   CATENA_ASSIGN_OR_RETURN(const RunResult run, run_cell(spec));
-  return run.packets_per_s;
+  return score_of(run);
 }
 
 /// More and more copies, until that brings nothing, then the best with less packet memory. Those that came close are
@@ -236,26 +237,26 @@ Status AdaptChain::find_best(Cell& cell, Json& json) {
     Cell tried = cell;
     tried.replicas = trial.replicas;
     tried.tuning = trial.tuning;
-    CATENA_ASSIGN_OR_RETURN(const double speed, try_out(tried));
-    trial.speeds.push_back(speed);
+    CATENA_ASSIGN_OR_RETURN(const double score, try_out(tried));
+    trial.scores.push_back(score);
     return absl::OkStatus();
   };
-  const auto best = [&trials] { return std::ranges::max_element(trials, {}, &Trial::speed); };
+  const auto best = [&trials] { return std::ranges::max_element(trials, {}, &Trial::score); };
   int slower = 0;
   for (const std::uint32_t replicas : tried_replicas()) {
-    const double most = trials.empty() ? 0 : best()->speed();
+    const double most = trials.empty() ? 0 : best()->score();
     CATENA_RETURN_IF_ERROR(try_one(trials.emplace_back(Trial{replicas, "", {}})));
-    slower = trials.back().speed() > most ? 0 : slower + 1;
+    slower = trials.back().score() > most ? 0 : slower + 1;
     if (slower == kSlowerInARow) {
       break;
     }
   }
   CATENA_RETURN_IF_ERROR(
       try_one(trials.emplace_back(Trial{best()->replicas, cell.mode == kCpu ? kCpuTuning : kSmallerTuning, {}})));
-  const double close = best()->speed() * kCloseToBest;
+  const double close = best()->score() * kCloseToBest;
   std::vector<Trial*> again;
   for (Trial& trial : trials) {
-    if (trial.speed() >= close) {
+    if (trial.score() >= close) {
       again.push_back(&trial);
     }
   }
@@ -267,7 +268,7 @@ Status AdaptChain::find_best(Cell& cell, Json& json) {
   cell.replicas = best()->replicas;
   cell.tuning = best()->tuning;
   for (Trial const& trial : trials) {
-    json["trials"].push_back({{"replicas", trial.replicas}, {"tuning", trial.tuning}, {"packets_per_s", trial.speeds}});
+    json["trials"].push_back({{"replicas", trial.replicas}, {"tuning", trial.tuning}, {"scores", trial.scores}});
   }
   return absl::OkStatus();
 }

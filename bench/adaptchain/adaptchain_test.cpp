@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/adaptchain/cells.hpp"
+#include "bench/chains/measure.hpp"
 
 namespace catena::bench {
 namespace {
@@ -43,6 +44,27 @@ TEST(Cells, of_modes_are_those_that_are_named) {
   ASSERT_EQ(cells.size(), 2U);
   EXPECT_EQ(cells[0].mode, kCopyStaged);
   EXPECT_EQ(cells[1].mode, kAdaptive);
+}
+
+TEST(Score, prefers_a_carried_load_then_low_latency) {
+  RunResult fast;
+  fast.packets_per_s = 9e8;
+  RunResult faster = fast;
+  faster.packets_per_s = 9.5e8;
+  EXPECT_GT(score_of(faster), score_of(fast)) << "without a load";
+
+  RunResult short_of_load = faster;
+  short_of_load.offered_per_s = 1e9;
+  short_of_load.taken = 0.95;
+  RunResult slow;
+  slow.packets_per_s = 1e6;
+  slow.offered_per_s = 1e6;
+  slow.latency.add(10'000'000'000);
+  RunResult quick = slow;
+  quick.latency = {};
+  quick.latency.add(50'000);
+  EXPECT_GT(score_of(slow), score_of(short_of_load));
+  EXPECT_GT(score_of(quick), score_of(slow));
 }
 
 TEST(Cells, of_places_are_told_apart_by_their_copies) {

@@ -48,7 +48,8 @@ struct Cell {
   Json key() const;
 };
 
-/// The fastest number of copies of the chain, searched separately for each throughput measurement.
+/// The number of copies of the chain with the best score_of(), searched for each measurement at full speed or of
+/// latency.
 inline constexpr const char* kBestReplicas = "best";
 /// Candidate numbers of copies, up to the number of processors.
 inline constexpr std::uint32_t kTriedReplicas[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};

@@ -90,6 +90,10 @@ inline constexpr double kMostOff = 0.01;
 /// Reason why the run is void: the chain did not keep up with its load. Empty if the run is valid.
 std::string why_void(RunResult const& run);
 
+/// Compares runs of the same cell: the higher, the better. Without an offered rate, packets per second. With one, any
+/// run that keeps up with it is above all that do not, and the lower its median latency, the better.
+double score_of(RunResult const& run);
+
 /// Unavailable if NFs placed on a device ran without one; DataLoss if packets are unaccounted for, a kernel accessed
 /// memory out of bounds, or the device failed.
 Status check_report(runtime::Report const& report);
