@@ -203,9 +203,16 @@ class AdaptChain(unittest.TestCase):
     def test_a_cell_that_is_short_of_its_load_is_void(self):
         cell = at_10_gbps(in_mode(ADAPTIVE, 1024, [1], group="latency", chain="C4", latency_cdf=[[1, 50]]))
         self.assertEqual(adaptchain.left(cell), "10.00")
-        self.assertIn("| C4 | 10 Gbps | adaptive | 10.00 | 0.0 (0.0 .. 0.0) |", adaptchain_page(cell).markdown())
+        self.assertIn("| C4 | 10 Gbps | adaptive | 1 | 10.00 | 0.0 (0.0 .. 0.0) |", adaptchain_page(cell).markdown())
         cell["void"] = "repeat 1 took 91.0 % of what was offered"
-        self.assertIn(f"| C4 | 10 Gbps | adaptive | **void**: {cell['void']} | - | - | - |", adaptchain_page(cell).markdown())
+        self.assertIn(f"| C4 | 10 Gbps | adaptive | 1 | **void**: {cell['void']} | - | - | - | - |", adaptchain_page(cell).markdown())
+
+    def test_latency_has_its_copies_and_their_trials(self):
+        cell = at_10_gbps(in_mode("cpu", 1024, [1], group="latency", chain="C4", latency_cdf=[[1, 50]], tuning="pool_slots: 4096"))
+        cell.update(replicas=16, trials=[{"replicas": 1, "tuning": "", "scores": [1.5e6]},
+                                         {"replicas": 16, "tuning": "pool_slots: 4096", "scores": [1e15, 5e14, 2.5e14]}])
+        self.assertIn("| C4 | 10 Gbps | cpu | 16, pool_slots: 4096 | 10.00 | 0.0 (0.0 .. 0.0) | 0.0 (0.0 .. 0.0) | 0.0 (0.0 .. 0.0) | "
+                      "1: 1.50 Mpps; 16, pool_slots: 4096: 200 us |", adaptchain_page(cell).markdown())
 
     def test_rows_say_what_a_packet_costs_the_processors_and_the_bus(self):
         cell = in_mode(COPY, 64, [1e6, 2e6, 3e6], to_device=50)
@@ -363,12 +370,12 @@ class Sharing(unittest.TestCase):
 class Change(unittest.TestCase):
     def test_what_a_change_cost_is_said_of_each_run(self):
         def way(dropped):
-            return {"offered": 1000, "dropped": dropped, "dropped_behind": 0, "sender_longest_us": 1, "longest_us": 20}
+            return {"offered": 1000, "dropped": dropped, "dropped_behind": 0, "sender_longest_us": 1500, "longest_us": 20}
         cell = {"group": "change", "nf": "gpu", "packets": 200_000, "run": 0,
                 "repeats": [{"none": way(0), "rules": way(0), "chain": way(dropped)} for dropped in (0, 7)]}
         text = change.page(results("change", [cell], {}, settings={"ring": 4096})).markdown()
-        self.assertIn("| gpu | 200,000 | nothing | 2,000 | 0 (0, 0) | 20 (20 .. 20) |", text)
-        self.assertIn("| gpu | 200,000 | another chain takes over | 2,000 | 7 (0, 7) | 20 (20 .. 20) |", text)
+        self.assertIn("| gpu | 200,000 | nothing | 2,000 | 0 (0, 0) | 1.5 (1.5 .. 1.5) | 20 (20 .. 20) |", text)
+        self.assertIn("| gpu | 200,000 | another chain takes over | 2,000 | 7 (0, 7) | 1.5 (1.5 .. 1.5) | 20 (20 .. 20) |", text)
 
 
 # ---- isoptr

@@ -9,6 +9,9 @@ CPU, AUTO = "cpu", "auto"
 MODES = (COPY_STAGED, COPY, SHARED_STAGED, SHARED, ADAPTIVE_STAGED, ADAPTIVE, WITHOUT_PUSHDOWN, CPU, AUTO)
 SIZE_AXIS = "frame with FCS, bytes"
 LATENCY_BYTES, LATENCY_GBPS = 1024, (10, 100, 200)
+# Scores of trials at an offered rate (score_of() in bench/chains/measure.cpp): where the load was carried SCORE_PER_NS
+# divided by p50 in ns, which is above CARRIED_SCORE; else packets a second.
+SCORE_PER_NS, CARRIED_SCORE = 1e20, 1e9
 BATCH = 1024  # packets of a launch that is taken apart
 
 # What the paper's text says of a chain, against its baseline, which is G-NET: our mode copy. Their figure; throughput
@@ -84,6 +87,17 @@ def left(cell):
 def latencies(cell, *percentiles):
     """In us; nothing of a cell that does not count."""
     return ["-" if cell.get("void") else latency(cell, percentile).text(".1f") for percentile in percentiles]
+
+
+def copies_text(one):
+    """Copies of the chain in a cell or a trial, with the tuning of their packet memory: '16, pool_slots: 4096'."""
+    return f"{one['replicas']}, {one['tuning']}" if one.get("tuning") else str(one["replicas"])
+
+
+def trial_text(trial):
+    """Copies and the median score of a trial: p50 where the load was carried, else the speed."""
+    score = spread(trial["scores"]).median
+    return f"{copies_text(trial)}: " + (f"{SCORE_PER_NS / score / 1e3:.0f} us" if score > CARRIED_SCORE else f"{score / 1e6:.2f} Mpps")
 
 
 def core_ns(cell):
@@ -398,19 +412,21 @@ class AdaptChain:
 
     def latency(self):
         found = {(chain, rate, mode): self.cell("latency", chain, mode, LATENCY_BYTES, 0, rate) for chain in PAPER_LATENCY
-                 for rate in LATENCY_GBPS for mode in (COPY_STAGED, ADAPTIVE)}
+                 for rate in LATENCY_GBPS for mode in (COPY_STAGED, ADAPTIVE, CPU)}
         found = {key: cell for key, cell in found.items() if cell}
         if not found:
             return
         rows = []
         for chain, paper in PAPER_LATENCY.items():
-            rows += [(chain, f"{rate} Gbps", mode, left(cell), *latencies(cell, "p50", "p95", "p99"))
+            rows += [(chain, f"{rate} Gbps", mode, copies_text(cell), left(cell), *latencies(cell, "p50", "p95", "p99"),
+                      "; ".join(map(trial_text, cell.get("trials", []))) or "-")
                      for (of, rate, mode), cell in found.items() if of == chain]
-            rows.append((chain, "10 Gbps, paper", "baseline -> AdaptChain", "", *paper, ""))
+            rows.append((chain, "10 Gbps, paper", "baseline -> AdaptChain", "", "", *paper, "", ""))
         self.page.heading(2, "Latency, figure 16")
         self.page.text(f"Frames of {LATENCY_BYTES} bytes (the paper names no size) at an offered rate, from when they were due, whatever",
-                       "held the source up. A cell counts where the chain took 99 % of what was offered in every repeat.")
-        self.page.table(("chain", "offered", "mode", "left, Gbps", "p50 us", "p95 us", "p99 us"), rows)
+                       "held the source up. A cell counts where the chain took 99 % of what was offered in every repeat. *Trials*:",
+                       "copies of the chain, and what a short run with them gave: p50 where it carried the load, else its speed.")
+        self.page.table(("chain", "offered", "mode", "copies", "left, Gbps", "p50 us", "p95 us", "p99 us", "trials"), rows)
         for chain in PAPER_LATENCY:
             self.page.figure(f"{chain.lower()}-latency", lines(
                 (f"{chain}: latency at an offered rate", "microseconds", "percent of packets"),

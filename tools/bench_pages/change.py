@@ -11,9 +11,10 @@ def page(results):
     settings = results["settings"]
     made.heading(1, "What a change of a running chain costs")
     made.text("Measured by `bench/change/change.py`, whose first lines say how: the sender is a process of its own, and its packets",
-              f"cross a ring of {settings['ring']:,} places in shared memory. Dropped is what found the ring full; all else was received,",
-              "to the packet. One change a second. The longest wait is that of a packet inside the chain, from when it was taken from",
-              "the ring.")
+              f"cross a ring of {settings['ring']:,} places in shared memory. A sender that finds the ring full waits, and drops after a",
+              "second without progress: no drop does not mean that a sender that cannot wait would lose nothing. All packets sent were",
+              "received. One change a second. *Sender's wait*: the longest time from when a packet was due until the ring took it.",
+              "*Longest inside*: of a packet in the last chain of the run, from the ring to tx.")
     run = results.run
     made.facts((("device", run["device"]), ("machine", run["machine"]), ("commit", results["commit"]),
                 ("command", f"`{run['command']}`"),
@@ -24,8 +25,10 @@ def page(results):
     for cell in results.measured():
         for way, words in WAYS.items():
             dropped = [repeat[way]["dropped"] for repeat in cell["repeats"]]
+            waits = over(cell, lambda repeat, way=way: repeat[way]["sender_longest_us"])
             rows.append((cell["nf"], f"{cell['packets']:,}", words, f"{sum(repeat[way]['offered'] for repeat in cell['repeats']):,}",
-                         f"{sum(dropped):,} ({', '.join(f'{one:,}' for one in dropped)})",
+                         f"{sum(dropped):,} ({', '.join(f'{one:,}' for one in dropped)})", waits.scaled(1e-3).text(".1f"),
                          over(cell, lambda repeat, way=way: repeat[way]["longest_us"]).text(".0f")))
-    made.table(("NFs on", "packets/s", "changed", "offered in all", "dropped in all (in each run)", "longest wait us"), rows, "lrlrrr")
+    made.table(("NFs on", "packets/s", "changed", "offered in all", "dropped in all (in each run)", "sender's wait, ms",
+                "longest inside, us"), rows, "lrlrrrr")
     return made
