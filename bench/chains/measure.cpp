@@ -160,8 +160,8 @@ void add(runtime::Report const& report, RunResult& result) {
 }  // namespace
 
 std::string why_void(RunResult const& run) {
-  return std::abs(run.taken - 1) <= kMostOff ? std::string()
-                                             : fmt::format("took {:.1f} % of what was offered", 100 * run.taken);
+  return std::abs(run.taken - 1) <= kMaxOff ? std::string()
+                                            : fmt::format("took {:.1f} % of what was offered", 100 * run.taken);
 }
 
 double score_of(RunResult const& run) {

@@ -85,7 +85,7 @@ struct RunResult {
 inline constexpr double kWarmUpShare = 0.25;
 /// Maximum deviation of RunResult::taken from 1. A run beyond it says nothing about its load: the chain accepted less,
 /// or more after an earlier backlog.
-inline constexpr double kMostOff = 0.01;
+inline constexpr double kMaxOff = 0.01;
 
 /// Reason why the run is void: the chain did not keep up with its load. Empty if the run is valid.
 std::string why_void(RunResult const& run);

@@ -18,14 +18,15 @@ std::vector<plan::PlacedNf> ten_nfs() {
 }
 
 /// Between ten_nfs(): two ways twice, and a copy's two.
-std::vector<plan::Link> six_paths() {
+std::vector<plan::PlanEdge> six_paths() {
   using plan::kRx;
   using plan::kTx;
   return {{kRx, 0}, {0, 1}, {1, 2}, {0, 3}, {0, 4, true}, {2, 5}, {3, 5},
           {4, 5},   {5, 6}, {5, 7}, {7, 8}, {6, 9},       {8, 9}, {9, kTx}};
 }
 
-void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs, std::vector<plan::Link> const& links) {
+void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs,
+                std::vector<plan::PlanEdge> const& links) {
   plan::PlanInput input;
   input.nfs = nfs;
   input.links = links;
@@ -46,12 +47,12 @@ void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs,
 void modes(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("mode")->DenseRange(0, 2)->Unit(benchmark::kMicrosecond);
 }
-BENCHMARK_CAPTURE(plan_chain, c1, plan::testing::chain_c(1), std::vector<plan::Link>())->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c2, plan::testing::chain_c(2), std::vector<plan::Link>())->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c3, plan::testing::chain_c(3), std::vector<plan::Link>())->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c4, plan::testing::chain_c(4), std::vector<plan::Link>())->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c5, plan::testing::chain_c(5), std::vector<plan::Link>())->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, ten_nfs, ten_nfs(), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c1, plan::testing::chain_c(1), std::vector<plan::PlanEdge>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c2, plan::testing::chain_c(2), std::vector<plan::PlanEdge>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c3, plan::testing::chain_c(3), std::vector<plan::PlanEdge>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c4, plan::testing::chain_c(4), std::vector<plan::PlanEdge>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c5, plan::testing::chain_c(5), std::vector<plan::PlanEdge>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, ten_nfs, ten_nfs(), std::vector<plan::PlanEdge>())->Apply(modes);
 BENCHMARK_CAPTURE(plan_chain, ten_nfs_on_six_paths, ten_nfs(), six_paths())->Apply(modes);
 
 }  // namespace

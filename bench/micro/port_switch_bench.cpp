@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shared port costs: to find whose a frame is, to copy it, and both in the port's thread.
 #include "io/frame_queue.hpp"
-#include "io/port_switches.hpp"
+#include "io/shared_port_registry.hpp"
 #include "io/traffic_match.hpp"
 
 #include <catena/core/text.hpp>
@@ -139,7 +139,7 @@ class EndlessPort final : public Port {
 void shared_port(benchmark::State& state) {
   const auto chains = static_cast<std::uint32_t>(state.range(0));
   std::shared_ptr<EndlessPort> endless;
-  const auto switches = std::make_shared<PortSwitches>(
+  const auto switches = std::make_shared<SharedPortRegistry>(
       [&](std::string const& /*device*/, memory::PacketPool& pool) -> Result<std::shared_ptr<Port>> {
         endless = std::make_shared<EndlessPort>(pool, chains, static_cast<std::size_t>(state.range(1)));
         return std::shared_ptr<Port>(endless);

@@ -162,7 +162,7 @@ void StreamRun::read_results() {
   nca_results results{};
   results.size = sizeof results;
   while (true) {
-    const bool is_last_look = stop_reading_;
+    const bool is_last_check = stop_reading_;
     pollfd descriptor{nca_stream_fd(stream_), POLLIN, 0};
     ::poll(&descriptor, 1, kPollMs);
     while (nca_read_results(stream_, &results) == NCA_OK) {
@@ -173,7 +173,7 @@ void StreamRun::read_results() {
       ++released_;
       released_.notify_all();
     }
-    if (is_last_look) {
+    if (is_last_check) {
       return;
     }
   }
@@ -389,7 +389,7 @@ Result<double> plain_kernel_bytes_per_s(nca_function& function, NcaLoad const& l
   std::uint64_t bytes = 0;
   for (nca_packet const& packet : std::span(traffic.packets).first(load.buffer_packets)) {
     const std::uint32_t space = kernel::PackedPackets::space_of(packet.length);
-    const auto room = packets.take_room(std::span(&space, 1));
+    const auto room = packets.reserve(std::span(&space, 1));
     if (room.packets == 0) {
       break;
     }

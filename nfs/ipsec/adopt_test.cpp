@@ -42,7 +42,7 @@ class Version {
   }
   Status prepare(Version& before, bool new_keys) {
     dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
-    return nf().prepare_to_adopt(before.nf());
+    return nf().prepare_migration(before.nf());
   }
   /// For a state from another process.
   Status prepare_to_load(bool new_keys) {
@@ -52,7 +52,7 @@ class Version {
   void take_over(Version& before) {
     const Status ready = prepare(before, true);
     ASSERT_TRUE(ready.ok()) << ready;
-    nf().adopt(before.nf());
+    nf().migrate_state(before.nf());
   }
   /// What becomes of the frames; those that were dropped are left out.
   std::vector<Frame> run(std::vector<Frame> const& frames) {

@@ -89,9 +89,9 @@ DropReasonId reason_of(std::uint32_t status) {
   }
 }
 
-class InboundDivider final : public nf::Divider {
+class InboundSharder final : public nf::Sharder {
  public:
-  InboundDivider(std::shared_ptr<const InboundIndex> index, std::uint32_t shards)
+  InboundSharder(std::shared_ptr<const InboundIndex> index, std::uint32_t shards)
       : index_(std::move(index)), recent_(*index_), shards_(shards) {}
 
   std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
@@ -132,8 +132,8 @@ Result<std::unique_ptr<nf::Nf>> Decryptor::replicate(std::uint32_t shard) const 
                                      cleartext_);
 }
 
-std::unique_ptr<nf::Divider> Decryptor::divider() const {
-  return std::make_unique<InboundDivider>(index_, shard_.count);
+std::unique_ptr<nf::Sharder> Decryptor::sharder() const {
+  return std::make_unique<InboundSharder>(index_, shard_.count);
 }
 
 void Decryptor::resume(std::uint32_t number, SavedState const& state) {
@@ -145,7 +145,7 @@ SavedState Decryptor::state_of(std::uint32_t number) const {
   return {.next = windows_[number].highest() + 1, .seen = windows_[number].seen()};
 }
 
-bool Decryptor::may_go_on(std::uint32_t number, std::uint64_t sequence) {
+bool Decryptor::may_continue(std::uint32_t number, std::uint64_t sequence) {
   if (!owns(number)) {
     return false;
   }
@@ -264,7 +264,7 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
   if (status == kBadIcv) {
     return drop(packet, kDropBadIcv, what, outcome);
   }
-  if (what.sequence >= limits_[aux.association] && !may_go_on(aux.association, what.sequence)) {
+  if (what.sequence >= limits_[aux.association] && !may_continue(aux.association, what.sequence)) {
     return drop(packet, kStateFailed, what, outcome);
   }
   // RFC 4303 section 3.4.3: only an authentic packet may move the window

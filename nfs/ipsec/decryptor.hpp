@@ -20,7 +20,7 @@ class Decryptor final : public IpsecNf {
 
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Divides by the association that prepare() will find.
-  std::unique_ptr<nf::Divider> divider() const override;
+  std::unique_ptr<nf::Sharder> sharder() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
@@ -30,7 +30,7 @@ class Decryptor final : public IpsecNf {
   bool is_protected(FlowKey const& flow) const;
   /// True if association `number`, which has reached its limit, may accept an authentic packet with this number. Raises
   /// the limit if so.
-  bool may_go_on(std::uint32_t number, std::uint64_t sequence);
+  bool may_continue(std::uint32_t number, std::uint64_t sequence);
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
   void finish(packet::Packet const& packet, Aux const& aux, std::uint32_t status, nf::Outcome& outcome);
@@ -39,7 +39,7 @@ class Decryptor final : public IpsecNf {
   RecentInbound recent_;
   Cleartext cleartext_;
   std::vector<ReplayWindow> windows_;  // by association
-  // by association: first number that requires may_go_on(); 0 for another shard's association
+  // by association: first number that requires may_continue(); 0 for another shard's association
   std::vector<std::uint64_t> limits_;
 };
 

@@ -22,9 +22,9 @@ constexpr std::uint32_t longest_inner(std::uint32_t text_bytes) {
   return (text_bytes & ~std::uint32_t{3}) - kEspTrailerBytes;
 }
 
-class OutboundDivider final : public nf::Divider {
+class OutboundSharder final : public nf::Sharder {
  public:
-  OutboundDivider(std::shared_ptr<const OutboundIndex> index, std::uint32_t shards)
+  OutboundSharder(std::shared_ptr<const OutboundIndex> index, std::uint32_t shards)
       : index_(std::move(index)), first_takes_all_(index_->first_takes_all()), shards_(shards) {}
 
   std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
@@ -70,8 +70,8 @@ std::shared_ptr<packet::ErrorBudget> Encryptor::make_budget() {
   return std::make_shared<packet::ErrorBudget>(kErrorsPerSecond, kErrorsPerSecond);
 }
 
-std::unique_ptr<nf::Divider> Encryptor::divider() const {
-  return std::make_unique<OutboundDivider>(index_, shard_.count);
+std::unique_ptr<nf::Sharder> Encryptor::sharder() const {
+  return std::make_unique<OutboundSharder>(index_, shard_.count);
 }
 
 bool Encryptor::may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome) {
@@ -103,7 +103,7 @@ nf::Hints Encryptor::hints() const {
   return hints;
 }
 
-bool Encryptor::may_go_on(std::uint32_t number) {
+bool Encryptor::may_continue(std::uint32_t number) {
   if (!owns(number)) {
     return false;
   }
@@ -168,7 +168,7 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
       continue;
     }
     Numbers& numbers = numbers_[number];
-    if (numbers.next >= numbers.limit && !may_go_on(number)) {
+    if (numbers.next >= numbers.limit && !may_continue(number)) {
       const bool ended = numbers.next >= sessions_[number].association.sequence_end();
       drop(batch[i], ended ? kSequenceExhausted : kStateFailed, std::nullopt, outcome);
       continue;

@@ -18,7 +18,7 @@ class Encryptor final : public IpsecNf {
 
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Divides by the association that prepare() will find.
-  std::unique_ptr<nf::Divider> divider() const override;
+  std::unique_ptr<nf::Sharder> sharder() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
@@ -31,7 +31,7 @@ class Encryptor final : public IpsecNf {
   /// is dropped, or turned into the ICMP error for its sender (RFC 1191, RFC 4301 section 8.2.1).
   bool may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome);
   /// True if the association, which has reached its limit, may use its next number. Raises the limit if so.
-  bool may_go_on(std::uint32_t number);
+  bool may_continue(std::uint32_t number);
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
 
@@ -40,7 +40,7 @@ class Encryptor final : public IpsecNf {
   /// Sequence numbers of an association. The limit is 0 for another shard's association: no number may be used twice.
   struct Numbers {
     std::uint64_t next;   ///< to be assigned
-    std::uint64_t limit;  ///< first number that requires may_go_on()
+    std::uint64_t limit;  ///< first number that requires may_continue()
     bool extended;
     bool soft_limit_passed = false;
   };

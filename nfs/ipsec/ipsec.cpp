@@ -251,7 +251,7 @@ void IpsecNf::drop_coming() {
   names_.clear();
 }
 
-Status IpsecNf::prepare_to_adopt(nf::Nf const& before) {
+Status IpsecNf::prepare_migration(nf::Nf const& before) {
   auto const& old = static_cast<IpsecNf const&>(before);
   if (old.tunnels_->direction != tunnels_->direction) {
     return absl::FailedPreconditionError("its direction has changed");
@@ -286,7 +286,7 @@ Status IpsecNf::prepare_to_adopt(nf::Nf const& before) {
   return absl::OkStatus();
 }
 
-void IpsecNf::adopt(nf::Nf& before) {
+void IpsecNf::migrate_state(nf::Nf& before) {
   auto& old = static_cast<IpsecNf&>(before);
   for (std::uint32_t i = 0; i < old.sessions_.size(); ++i) {
     if (old.is_kept(i)) {

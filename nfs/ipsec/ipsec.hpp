@@ -104,15 +104,15 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   ~IpsecNf() override;
   /// Opens the states of associations missing in `before`. FailedPrecondition: another direction or state folder; else
   /// as Reservations::open().
-  Status prepare_to_adopt(nf::Nf const& before) override;
+  Status prepare_migration(nf::Nf const& before) override;
   /// Associations with the same keys keep their numbers and windows.
-  void adopt(nf::Nf& before) override;
+  void migrate_state(nf::Nf& before) override;
   /// Opens the states not in use by another NF. States in use are assumed to belong to the replaced NF; load() opens
   /// them, or they stay closed. Errors: as Reservations::open().
   Status prepare_to_load() override;
   /// Saves the state of each association, by name.
   void save(nf::StateWriter& state) const override;
-  /// Associations with the same keys keep their state. FailedPrecondition: as prepare_to_adopt().
+  /// Associations with the same keys keep their state. FailedPrecondition: as prepare_migration().
   Status load(nf::StateReader& state) override;
   nf::Hints hints() const override;
   /// Outer headers, ESP, padding and ICV, assuming equal traffic for all associations and uniformly distributed

@@ -139,7 +139,7 @@ class Shards {
     }
     std::unique_ptr<nf::Nf> first = std::move(catena_nf_ipsec().create(*config)).value();
     fs::remove(where.path("sa.yaml"));  // who reads it again is found out
-    divider_ = first->divider();
+    sharder_ = first->sharder();
     add(std::move(first));
     for (std::uint32_t shard = 1; shard < count; ++shard) {
       add(std::move(instances_.front()->nf().replicate(shard)).value());
@@ -166,7 +166,7 @@ class Shards {
   std::vector<std::vector<std::uint32_t>> divide(packet::Batch const& unit) {
     std::vector<std::vector<std::uint32_t>> parts(size());
     for (std::uint32_t i = 0; i < unit.size(); ++i) {
-      const auto shard = OneNf::is_theirs(unit[i].layers()) ? divider_->shard_of(unit[i]) : std::nullopt;
+      const auto shard = OneNf::is_theirs(unit[i].layers()) ? sharder_->shard_of(unit[i]) : std::nullopt;
       EXPECT_LT(shard.value_or(0), size());
       parts[shard.value_or(7 * unit.slots()[i] % size())].push_back(unit.slots()[i]);
     }
@@ -208,7 +208,7 @@ class Shards {
   void add(std::unique_ptr<nf::Nf> nf) { instances_.push_back(std::make_unique<OneNf>(std::move(nf))); }
 
   std::vector<std::unique_ptr<OneNf>> instances_;
-  std::unique_ptr<nf::Divider> divider_;
+  std::unique_ptr<nf::Sharder> sharder_;
 };
 
 /// How many packets met which end: the name of the reason, or the verdict.

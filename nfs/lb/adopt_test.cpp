@@ -32,13 +32,13 @@ constexpr std::uint32_t kClients = 300;
 class Adopt : public ::testing::TestWithParam<bool> {
  protected:
   static Status could_take_over(LiveLb& after, LiveLb& before) {
-    return GetParam() ? nf::testing::carry_over(before.lb(), after.lb()) : after.lb().prepare_to_adopt(before.lb());
+    return GetParam() ? nf::testing::carry_over(before.lb(), after.lb()) : after.lb().prepare_migration(before.lb());
   }
   static void take_over(LiveLb& after, LiveLb& before) {
     const Status ready = could_take_over(after, before);
     ASSERT_TRUE(ready.ok()) << ready;
     if (!GetParam()) {
-      after.lb().adopt(before.lb());
+      after.lb().migrate_state(before.lb());
     }
   }
 };

@@ -22,7 +22,7 @@ class Connection {
     return is_answered(kSyn | kAck) && live_->backend_for(request(client_)) == backend_;
   }
   /// Both directions, and still the same backend by the flow, not by its hash.
-  bool goes_on() { return live_->backend_for(request(client_)) == backend_ && is_answered(kAck); }
+  bool continues() { return live_->backend_for(request(client_)) == backend_ && is_answered(kAck); }
 
  private:
   bool is_answered(std::uint8_t flags) {
@@ -59,14 +59,14 @@ TEST_P(Floods, ten_times_the_limit_leaves_established_connections_and_new_client
   for (std::uint32_t flood = 0; flood < 10 * GetParam().half_open; ++flood) {
     live.send(request(kFlooders + flood, kSyn));
     if (flood % 30 == 0) {
-      ASSERT_TRUE(established[flood / 30 % 100].goes_on()) << flood;
+      ASSERT_TRUE(established[flood / 30 % 100].continues()) << flood;
       established.emplace_back(live, 1000 + flood);
-      ASSERT_TRUE(established.back().open() && established.back().goes_on()) << flood;
+      ASSERT_TRUE(established.back().open() && established.back().continues()) << flood;
     }
     ASSERT_LE(live.statistic("half_open"), GetParam().half_open);
   }
   for (Connection& connection : established) {
-    EXPECT_TRUE(connection.goes_on());
+    EXPECT_TRUE(connection.continues());
   }
   EXPECT_GT(live.statistic("flows_evicted"), 8 * GetParam().half_open);
   EXPECT_EQ(live.statistic("flows_not_tracked"), 0U);
@@ -80,7 +80,7 @@ TEST(Flood, of_udp_takes_the_room_of_udp_and_half_open_flows_only) {
   for (std::uint32_t flood = 0; flood < 2000; ++flood) {
     live.send(make_frame(kUdp, client_address(kFlooders + flood), kServiceAddress, client_port(flood), 53, "q"));
   }
-  EXPECT_TRUE(connection.goes_on());
+  EXPECT_TRUE(connection.continues());
   EXPECT_EQ(live.statistic("flows"), 200U);
 }
 

@@ -235,7 +235,7 @@ void FlowTable::save(nf::StateWriter& state) const {
   }
 }
 
-bool FlowTable::load(nf::StateReader& state, std::function<std::optional<Place>(Flow&)> const& place) {
+bool FlowTable::load(nf::StateReader& state, std::function<std::optional<FlowSlot>(Flow&)> const& place) {
   started_ = state.get<bool>();
   first_ns_ = state.get<std::uint64_t>();
   now_tick_ = state.get<std::uint32_t>();
@@ -261,7 +261,7 @@ bool FlowTable::load(nf::StateReader& state, std::function<std::optional<Place>(
     if (!state.is_sound() || tick > now_tick_ || tick < std::exchange(newest[kind_of(flow)], tick)) {
       return false;
     }
-    const std::optional<Place> at = place(flow);
+    const std::optional<FlowSlot> at = place(flow);
     if (!at) {
       continue;
     }

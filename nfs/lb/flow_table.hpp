@@ -120,7 +120,7 @@ class FlowTable {
   /// Saves the flows for another table.
   void save(nf::StateWriter& state) const;
   /// Place in this table of a flow from another table.
-  struct Place {
+  struct FlowSlot {
     std::uint64_t to_backend_hash;
     std::uint64_t to_client_hash;
     Id known;           ///< result of find() for to_backend_hash
@@ -129,7 +129,7 @@ class FlowTable {
   /// Loads into a table never used before. `place` changes the service and backend numbers of a flow to the ones of
   /// this table and returns its place; nullopt if service or backend do not exist here, and the flow is discarded.
   /// Returns false if the data is not from a table with these limits and time-outs; this table must then not be used.
-  bool load(nf::StateReader& state, std::function<std::optional<Place>(Flow&)> const& place);
+  bool load(nf::StateReader& state, std::function<std::optional<FlowSlot>(Flow&)> const& place);
 
   Flow const& operator[](Id id) const { return flows_[id]; }
   std::uint32_t size() const { return size_; }

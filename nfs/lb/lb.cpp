@@ -165,7 +165,7 @@ Status Lb::update(std::span<const Service> services) {
   return absl::OkStatus();
 }
 
-Status Lb::prepare_to_adopt(nf::Nf const& before) {
+Status Lb::prepare_migration(nf::Nf const& before) {
   auto const& old = static_cast<Lb const&>(before);
   if (fixed_settings(old.settings_) != fixed_settings(settings_)) {
     return absl::FailedPreconditionError("its tables, limits or time-outs have changed");
@@ -180,7 +180,7 @@ Status Lb::prepare_to_adopt(nf::Nf const& before) {
   return absl::OkStatus();
 }
 
-void Lb::adopt(nf::Nf& before) {
+void Lb::migrate_state(nf::Nf& before) {
   auto& old = static_cast<Lb&>(before);
   flows_ = std::move(old.flows_);
   clock_ = old.clock_;
@@ -280,7 +280,7 @@ Status Lb::load(nf::StateReader& state) {
       std::swap(flows, flows_);
     }
   };
-  const bool has_flows = flows_.load(state, [&](Flow& flow) -> std::optional<FlowTable::Place> {
+  const bool has_flows = flows_.load(state, [&](Flow& flow) -> std::optional<FlowTable::FlowSlot> {
     flow.service = here(numbers.services, flow.service);
     flow.backend = here(numbers.backends, flow.backend);
     if (flow.service == ServiceTable::kNone || flow.backend == ServiceTable::kNone) {
@@ -290,8 +290,8 @@ Status Lb::load(nf::StateReader& state) {
     const Endpoint client{flow.client_address, flow.client_port, protocol};
     Endpoint const& service = services_.services()[flow.service].endpoint;
     Endpoint const& backend = services_.backend(flow.backend).endpoint;
-    return FlowTable::Place{hash_of(client, service), hash_of(backend, client),
-                            flow_to_backend(client, service, flow.service), flow_to_client(backend, client)};
+    return FlowTable::FlowSlot{hash_of(client, service), hash_of(backend, client),
+                               flow_to_backend(client, service, flow.service), flow_to_client(backend, client)};
   });
   nf::PacketClock clock;
   clock.load(state);
@@ -312,8 +312,8 @@ Status Lb::load(nf::StateReader& state) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<nf::Divider> Lb::divider() const {
-  return std::make_unique<ClientDivider>(shards_, settings_.translates_errors);
+std::unique_ptr<nf::Sharder> Lb::sharder() const {
+  return std::make_unique<ClientSharder>(shards_, settings_.translates_errors);
 }
 
 Result<std::unique_ptr<nf::Nf>> Lb::replicate(std::uint32_t shard) const {
@@ -350,7 +350,7 @@ void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outco
       if (first + i + kHeadersAhead < batch.size()) {
         __builtin_prefetch(batch[first + i + kHeadersAhead].frame(), 1);
       }
-      seen[i] = look_at(batch[first + i]);
+      seen[i] = inspect(batch[first + i]);
       if (seen[i].hash != 0) {
         flows_.prefetch_buckets(seen[i].hash);
       }
@@ -366,7 +366,7 @@ void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outco
   }
 }
 
-Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
+Lb::Sighting Lb::inspect(packet::Packet const& packet) const {
   Sighting seen{};
   const std::uint8_t* l3 = packet.l3();
   seen.source.address = packet::load_be32(l3 + 12);

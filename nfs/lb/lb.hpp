@@ -43,17 +43,17 @@ class Lb final : public nf::Nf, public nf::Portable {
   Status update(std::span<const Service> services);
 
   /// Divides by the client's endpoint; see shards.hpp.
-  std::unique_ptr<nf::Divider> divider() const override;
+  std::unique_ptr<nf::Sharder> sharder() const override;
   /// The replica has a copy of the current services, but shares the Maglev tables.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
 
   /// FailedPrecondition if tables, limits or time-outs differ; else as update().
-  Status prepare_to_adopt(nf::Nf const& before) override;
+  Status prepare_migration(nf::Nf const& before) override;
   /// Flows stay with backends that are not down.
-  void adopt(nf::Nf& before) override;
+  void migrate_state(nf::Nf& before) override;
 
   void save(nf::StateWriter& state) const override;
-  /// Flows of unlisted services and backends end. FailedPrecondition: as prepare_to_adopt(), or with several shards.
+  /// Flows of unlisted services and backends end. FailedPrecondition: as prepare_migration(), or with several shards.
   Status load(nf::StateReader& state) override;
 
   nf::Hints hints() const override;
@@ -83,7 +83,7 @@ class Lb final : public nf::Nf, public nf::Portable {
 
   /// Sets the time at the first packet or tick.
   void start_clock(std::uint64_t stamp_ns);
-  Sighting look_at(packet::Packet const& packet) const;
+  Sighting inspect(packet::Packet const& packet) const;
   void decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   void decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   void decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);

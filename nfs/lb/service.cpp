@@ -46,7 +46,7 @@ class Examination {
       return Mistake{{}, {}, "services", concat(services_.size(), " services; allowed: 1 to ", kMaxServices)};
     }
     for (std::size_t i = 0; i < services_.size(); ++i) {
-      if (auto mistake = look_at_service(services_[i])) {
+      if (auto mistake = check_service(services_[i])) {
         mistake->service = i;
         return mistake;
       }
@@ -55,7 +55,7 @@ class Examination {
   }
 
  private:
-  std::optional<Mistake> look_at_service(Service const& service) {
+  std::optional<Mistake> check_service(Service const& service) {
     if (!is_host_address(service.endpoint.address)) {
       return mistake("address", no_host_address(service.endpoint.address));
     }
@@ -78,7 +78,7 @@ class Examination {
     std::set<std::string_view> names;
     std::set<std::uint64_t> endpoints;
     for (std::size_t i = 0; i < service.backends.size(); ++i) {
-      if (auto found = look_at_backend(service, service.backends[i], names, endpoints)) {
+      if (auto found = check_backend(service, service.backends[i], names, endpoints)) {
         found->backend = i;
         return found;
       }
@@ -86,8 +86,8 @@ class Examination {
     return std::nullopt;
   }
 
-  std::optional<Mistake> look_at_backend(Service const& service, Backend const& backend,
-                                         std::set<std::string_view>& names, std::set<std::uint64_t>& endpoints) const {
+  std::optional<Mistake> check_backend(Service const& service, Backend const& backend,
+                                       std::set<std::string_view>& names, std::set<std::uint64_t>& endpoints) const {
     if (!is_name(backend.name)) {
       return mistake("name", concat("a backend's name has 1 to ", kMaxNameBytes, " letters, digits, '.', '_' or '-'"));
     }

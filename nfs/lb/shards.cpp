@@ -64,12 +64,12 @@ std::vector<std::uint64_t> Shards::packets(ServiceTable const& table) const {
   return packets;
 }
 
-std::optional<std::uint32_t> ClientDivider::shard_of(packet::Packet const& packet) {
+std::optional<std::uint32_t> ClientSharder::shard_of(packet::Packet const& packet) {
   const std::optional<Endpoint> client = client_of(packet);
   return client ? std::optional(shards_->shard_of(*client)) : std::nullopt;
 }
 
-std::optional<Endpoint> ClientDivider::client_of(packet::Packet const& packet) const {
+std::optional<Endpoint> ClientSharder::client_of(packet::Packet const& packet) const {
   const std::uint8_t* l3 = packet.l3();
   if (packet::has_whole_ports(packet.layers().flags)) {
     const packet::Ports ports = packet::load_ports(packet.l4());
@@ -89,7 +89,7 @@ std::optional<Endpoint> ClientDivider::client_of(packet::Packet const& packet) c
                    {quote->source.address, quote->source.port, quote->protocol});
 }
 
-std::optional<Endpoint> ClientDivider::client_of(Endpoint const& source, Endpoint const& destination) const {
+std::optional<Endpoint> ClientSharder::client_of(Endpoint const& source, Endpoint const& destination) const {
   if (shards_->has_service_at(destination)) {
     return source;
   }

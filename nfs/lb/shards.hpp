@@ -54,10 +54,10 @@ class Shards {
 };
 
 /// Divides packets by the client's endpoint.
-class ClientDivider final : public nf::Divider {
+class ClientSharder final : public nf::Sharder {
  public:
   /// `translates_errors`: divide ICMP errors by their quote.
-  ClientDivider(std::shared_ptr<Shards> shards, bool translates_errors)
+  ClientSharder(std::shared_ptr<Shards> shards, bool translates_errors)
       : shards_(std::move(shards)), translates_errors_(translates_errors) {}
   std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override;
 

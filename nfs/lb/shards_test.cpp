@@ -135,12 +135,12 @@ class ShardedLb {
     for (std::uint32_t i = 1; i < count; ++i) {
       add(lbs_.front()->replicate(i));
     }
-    divider_ = lbs_.front()->divider();
+    sharder_ = lbs_.front()->sharder();
   }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(lbs_.size()); }
   Lb& lb(std::size_t shard) { return *lbs_[shard]; }
-  nf::Divider& divider() { return *divider_; }
+  nf::Sharder& sharder() { return *sharder_; }
 
   /// What became of the packets, in their order. The divider is one round ahead of the load balancers.
   std::vector<PacketResult> process(Traffic const& traffic) {
@@ -174,7 +174,7 @@ class ShardedLb {
     return sum;
   }
   /// Instead of the divider: packets in turn.
-  bool ignores_divider = false;
+  bool ignores_sharder = false;
 
  private:
   void add(Result<std::unique_ptr<nf::Nf>> made) {
@@ -187,7 +187,7 @@ class ShardedLb {
                                    std::span(traffic.arrivals_ns).subspan(first, count));
     std::vector<std::vector<std::size_t>> parts(this->count());
     for (std::uint32_t i = 0; i < count; ++i) {
-      const auto shard = ignores_divider ? std::nullopt : divider_->shard_of(store.all()[i]);
+      const auto shard = ignores_sharder ? std::nullopt : sharder_->shard_of(store.all()[i]);
       // what the divider leaves open may go anywhere
       parts[shard.value_or(static_cast<std::uint32_t>((first + i) % this->count()))].push_back(first + i);
     }
@@ -217,7 +217,7 @@ class ShardedLb {
 
   std::vector<Lb*> lbs_;
   std::vector<std::unique_ptr<nf::testing::CpuNf>> instances_;
-  std::unique_ptr<nf::Divider> divider_;
+  std::unique_ptr<nf::Sharder> sharder_;
 };
 
 void expect_same(std::vector<PacketResult> const& results, std::vector<PacketResult> const& expected) {
@@ -342,7 +342,7 @@ TEST(Shards, another_division_gives_other_packets) {
   const std::string yaml = concat(kLimits, kShort);
   const Traffic traffic = mixed_traffic(300, 3000);
   ShardedLb sharded(yaml, 3);
-  sharded.ignores_divider = true;
+  sharded.ignores_sharder = true;
   EXPECT_FALSE(sharded.process(traffic) == by_one(yaml, traffic)) << "the tests above cannot fail";
 }
 
@@ -351,7 +351,7 @@ TEST(Shards, requests_answers_and_errors_of_a_client_go_to_one_and_all_get_a_sha
   constexpr std::uint32_t kCount = 8;
   const Chosen chosen(kShardClients);
   ShardedLb sharded(std::string(kShort), kCount);
-  const std::unique_ptr<nf::Divider> another = sharded.lb(1).divider();
+  const std::unique_ptr<nf::Sharder> another = sharded.lb(1).sharder();
   std::map<std::uint32_t, std::uint32_t> clients_of;
   for (std::uint32_t i = 0; i < kShardClients; ++i) {
     std::vector<Frame> tcp;
@@ -359,11 +359,11 @@ TEST(Shards, requests_answers_and_errors_of_a_client_go_to_one_and_all_get_a_sha
       tcp.push_back(frame_of(i, kind, chosen));
     }
     nf::testing::PacketStore store(tcp);
-    const auto first = sharded.divider().shard_of(store.all()[0]);
+    const auto first = sharded.sharder().shard_of(store.all()[0]);
     ASSERT_TRUE(first.has_value());
     ASSERT_LT(*first, kCount);
     for (std::uint32_t at = 0; at < tcp.size(); ++at) {
-      ASSERT_EQ(sharded.divider().shard_of(store.all()[at]), first) << at;
+      ASSERT_EQ(sharded.sharder().shard_of(store.all()[at]), first) << at;
       ASSERT_EQ(another->shard_of(store.all()[at]), first) << "dividers of several sources agree";
     }
     ++clients_of[*first];
@@ -377,8 +377,8 @@ TEST(Shards, errors_that_pass_unchanged_may_go_anywhere) {
   const Chosen chosen(1);
   ShardedLb sharded(concat("icmp_errors: pass\n", kShort), 2);
   nf::testing::PacketStore store(std::vector{frame_of(0, 10, chosen), frame_of(0, 11, chosen)});
-  EXPECT_EQ(sharded.divider().shard_of(store.all()[0]), std::nullopt);
-  EXPECT_EQ(sharded.divider().shard_of(store.all()[1]), std::nullopt);
+  EXPECT_EQ(sharded.sharder().shard_of(store.all()[0]), std::nullopt);
+  EXPECT_EQ(sharded.sharder().shard_of(store.all()[1]), std::nullopt);
 }
 
 TEST(Shards, limits_are_those_of_all_together) {

@@ -91,9 +91,9 @@ class Group {
 /// Divides packets by the monitor's own flows. The chain's flow hash is unsuitable. It divides the fragments of a
 /// datagram by their addresses, while the monitor counts a first fragment by its ports. It divides ICMP by identifiers
 /// and quotes, while the monitor has one flow per type.
-class FlowDivider final : public nf::Divider {
+class FlowSharder final : public nf::Sharder {
  public:
-  explicit FlowDivider(std::shared_ptr<const Group> group) : group_(std::move(group)) {}
+  explicit FlowSharder(std::shared_ptr<const Group> group) : group_(std::move(group)) {}
   std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
     return group_->monitor_of(key_of(packet));
   }

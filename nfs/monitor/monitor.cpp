@@ -111,13 +111,13 @@ Result<nf::KernelSide> Monitor::kernel_side() const {
   return side;
 }
 
-Status Monitor::prepare_to_adopt(nf::Nf const& before) {
+Status Monitor::prepare_migration(nf::Nf const& before) {
   return static_cast<Monitor const&>(before).settings_.text == settings_.text
              ? absl::OkStatus()
              : absl::FailedPreconditionError("its configuration has changed, and its exports keep the earlier one");
 }
 
-void Monitor::adopt(nf::Nf& before) {
+void Monitor::migrate_state(nf::Nf& before) {
   auto& old = static_cast<Monitor&>(before);
   std::swap(meter_, old.meter_);
   meter_.export_to(*this);

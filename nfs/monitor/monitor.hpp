@@ -28,15 +28,15 @@ class Monitor final : public nf::Nf, private RecordSink {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  std::unique_ptr<nf::Divider> divider() const override { return std::make_unique<FlowDivider>(group_); }
+  std::unique_ptr<nf::Sharder> sharder() const override { return std::make_unique<FlowSharder>(group_); }
   /// The replica has the same exporters. ResourceExhausted if the memory for its table is not available.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
   /// FailedPrecondition if the configuration differs: exports continue unchanged.
-  Status prepare_to_adopt(nf::Nf const& before) override;
-  void adopt(nf::Nf& before) override;
+  Status prepare_migration(nf::Nf const& before) override;
+  void migrate_state(nf::Nf& before) override;
   void tick(std::uint64_t now_ns) override;
   /// Exports the remaining flows. With several shards: call it after the last packet of all of them. DataLoss, from the
   /// last one, naming each file that could not be written.

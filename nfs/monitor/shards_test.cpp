@@ -87,7 +87,7 @@ class ShardedMonitor {
     for (std::uint32_t i = 1; i < count; ++i) {
       add(instances_.front()->nf().replicate(i));
     }
-    divider_ = instances_.front()->nf().divider();
+    sharder_ = instances_.front()->nf().sharder();
   }
 
   /// The divider is one round ahead of the monitors.
@@ -114,7 +114,7 @@ class ShardedMonitor {
     }
   }
   nf::Nf& monitor(std::size_t shard) { return instances_[shard]->nf(); }
-  nf::Divider& divider() { return *divider_; }
+  nf::Sharder& sharder() { return *sharder_; }
   /// Added up, as the framework does.
   std::uint64_t statistic(std::string_view name) const {
     std::uint64_t sum = 0;
@@ -127,7 +127,7 @@ class ShardedMonitor {
   }
 
   /// Instead of the divider: packets in turn.
-  bool ignores_divider = false;
+  bool ignores_sharder = false;
 
  private:
   void add(Result<std::unique_ptr<nf::Nf>> made) {
@@ -139,8 +139,8 @@ class ShardedMonitor {
     std::vector<Traffic> parts(instances_.size());
     for (std::uint32_t i = 0; i < count; ++i) {
       const packet::Packet packet = store.all()[i];
-      const bool asks = !ignores_divider && packet.is(packet::kIpv4);
-      Traffic& part = parts[asks ? divider_->shard_of(packet).value() : i % parts.size()];
+      const bool asks = !ignores_sharder && packet.is(packet::kIpv4);
+      Traffic& part = parts[asks ? sharder_->shard_of(packet).value() : i % parts.size()];
       part.frames.push_back(traffic.frames[first + i]);
       part.arrivals_ns.push_back(traffic.arrivals_ns[first + i]);
     }
@@ -154,7 +154,7 @@ class ShardedMonitor {
   }
 
   std::vector<std::unique_ptr<nf::testing::CpuNf>> instances_;
-  std::unique_ptr<nf::Divider> divider_;
+  std::unique_ptr<nf::Sharder> sharder_;
 };
 
 std::vector<std::string> sorted_lines(std::string const& text) {
@@ -294,7 +294,7 @@ TEST(Shards, another_division_gives_other_records) {
   const Traffic traffic = mixed_traffic(2000);
   const One one(kYaml, traffic, folder);
   ShardedMonitor sharded(kYaml, folder.path(), 3);
-  sharded.ignores_divider = true;
+  sharded.ignores_sharder = true;
   sharded.process(traffic);
   sharded.finish();
   EXPECT_NE(sorted_lines(folder.read("flows.jsonl")), one.records) << "the tests above cannot fail";
@@ -304,16 +304,16 @@ TEST(Shards, a_flow_goes_to_one_and_all_get_a_share) {
   constexpr std::uint32_t kCount = 8;
   const ScratchFolder folder;
   ShardedMonitor sharded("{}", folder.path(), kCount);
-  const std::unique_ptr<nf::Divider> another = sharded.monitor(1).divider();
+  const std::unique_ptr<nf::Sharder> another = sharded.monitor(1).sharder();
   std::map<std::uint32_t, int> flows_of;
   for (std::uint32_t i = 0; i < 4000; ++i) {
     const Frame frame = make_frame(17, 0x0A000000 + i, 9, static_cast<std::uint16_t>(i), 53, "data");
     nf::testing::PacketStore store(std::vector{
         frame, with_fragment(frame, 0x2000), make_frame(17, 0x0A000000 + i, 9, static_cast<std::uint16_t>(i), 53, "")});
-    const std::uint32_t shard = sharded.divider().shard_of(store.all()[0]).value();
+    const std::uint32_t shard = sharded.sharder().shard_of(store.all()[0]).value();
     ASSERT_LT(shard, kCount);
-    ASSERT_EQ(sharded.divider().shard_of(store.all()[1]), shard) << "a first fragment is one of its flow's packets";
-    ASSERT_EQ(sharded.divider().shard_of(store.all()[2]), shard);
+    ASSERT_EQ(sharded.sharder().shard_of(store.all()[1]), shard) << "a first fragment is one of its flow's packets";
+    ASSERT_EQ(sharded.sharder().shard_of(store.all()[2]), shard);
     ASSERT_EQ(another->shard_of(store.all()[0]), shard) << "dividers of several sources agree";
     ++flows_of[shard];
   }

@@ -42,12 +42,12 @@ class LiveNat {
     const Status ready = could_take_over(before, elsewhere);
     ASSERT_TRUE(ready.ok()) << ready;
     if (!elsewhere) {
-      nat_.nf().adopt(before.nat_.nf());
+      nat_.nf().migrate_state(before.nat_.nf());
     }
     now_ns = before.now_ns;
   }
   Status could_take_over(LiveNat& before, bool elsewhere) {
-    return elsewhere ? nf::testing::carry_over(before.nf(), nf()) : nf().prepare_to_adopt(before.nf());
+    return elsewhere ? nf::testing::carry_over(before.nf(), nf()) : nf().prepare_migration(before.nf());
   }
   nf::Nf& nf() { return nat_.nf(); }
   std::uint64_t statistic(std::string_view name) {

@@ -501,7 +501,7 @@ class Hammer {
     nf::testing::PacketStore store(batch_of(0, 0));
     for (std::uint32_t round = 0; round < kBatches; ++round) {
       for (std::uint32_t i = 0; i < store.size(); ++i) {
-        is_divided_right_ &= nat_.divider().shard_of(store.all()[i]) == 0U;
+        is_divided_right_ &= nat_.sharder().shard_of(store.all()[i]) == 0U;
       }
     }
   }
@@ -551,7 +551,7 @@ TEST(DividedHairpin, both_shards_at_once_disturb_neither) {
   {
     std::jthread first([&hammer] { hammer.run(0); });
     std::jthread second([&hammer] { hammer.run(1); });
-    std::jthread divider([&hammer] { hammer.divide(); });
+    std::jthread sharder([&hammer] { hammer.divide(); });
   }
   hammer.expect_whole();
 }

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "catena_kernel_nat.hpp"
-#include "divider.hpp"
+#include "sharder.hpp"
 
 namespace catena::nat {
 namespace {
@@ -146,13 +146,13 @@ Result<std::unique_ptr<nf::Nf>> Nat::replicate(std::uint32_t shard) const {
   return std::make_unique<Nat>(shards_, shard);
 }
 
-Status Nat::prepare_to_adopt(nf::Nf const& before) {
+Status Nat::prepare_migration(nf::Nf const& before) {
   return static_cast<Nat const&>(before).shards_->config().mappings == shards_->config().mappings
              ? absl::OkStatus()
              : absl::FailedPreconditionError("its external addresses, ports, limits or time-outs have changed");
 }
 
-void Nat::adopt(nf::Nf& before) {
+void Nat::migrate_state(nf::Nf& before) {
   auto& old = static_cast<Nat&>(before);
   std::swap(mappings_, old.mappings_);
   fragments_ = std::move(old.fragments_);
@@ -190,7 +190,7 @@ Status Nat::load(nf::StateReader& state) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<nf::Divider> Nat::divider() const { return std::make_unique<NatDivider>(shards_); }
+std::unique_ptr<nf::Sharder> Nat::sharder() const { return std::make_unique<NatSharder>(shards_); }
 
 nf::Hints Nat::hints() const {
   nf::Hints hints;

@@ -32,7 +32,7 @@
 /// the CPU or as a kernel, writes them to the packet and corrects the checksums. ICMP errors contain a second header
 /// without fields; they are rare, and prepare() rewrites them itself.
 ///
-/// With several shards, NatDivider assigns packets so that each NAT finds all state in its own table, except for the
+/// With several shards, NatSharder assigns packets so that each NAT finds all state in its own table, except for the
 /// receiver of a hairpinned packet. In the receiver's table it finds and updates the same state as for an inbound
 /// packet: it creates and removes no mapping there, and uses the owner's time.
 namespace catena::nat {
@@ -53,16 +53,16 @@ class Nat final : public nf::Nf, public nf::Portable {
 
   nf::Hints hints() const override;
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
-  std::unique_ptr<nf::Divider> divider() const override;
+  std::unique_ptr<nf::Sharder> sharder() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   Result<nf::KernelSide> kernel_side() const override;
   /// FailedPrecondition if addresses, ports, limits or time-outs of mappings differ: the mappings then have no place.
-  Status prepare_to_adopt(nf::Nf const& before) override;
+  Status prepare_migration(nf::Nf const& before) override;
   /// All mappings, including those of hosts no longer inside, end with their time-outs.
-  void adopt(nf::Nf& before) override;
+  void migrate_state(nf::Nf& before) override;
   void save(nf::StateWriter& state) const override;
-  /// FailedPrecondition: as prepare_to_adopt(), or with several shards.
+  /// FailedPrecondition: as prepare_migration(), or with several shards.
   Status load(nf::StateReader& state) override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;

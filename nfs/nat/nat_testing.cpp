@@ -69,7 +69,7 @@ DividedNat::DividedNat(std::string_view yaml, std::uint32_t shards) {
   nf::Config config = nf::Config::parse(yaml, "test.yaml").value();
   config.set_shard({0, shards});
   std::unique_ptr<nf::Nf> first = Nat::create(config).value();
-  divider_ = first->divider();
+  sharder_ = first->sharder();
   std::vector<std::unique_ptr<nf::Nf>> others;
   for (std::uint32_t shard = 1; shard < shards; ++shard) {
     others.push_back(first->replicate(shard).value());
@@ -85,7 +85,7 @@ DividedNat::Sent DividedNat::send(Frame const& frame, std::uint64_t arrival_ns) 
   const packet::Packet packet = store.all()[0];
   Sent sent;
   // what any shard may have goes to all in turn
-  sent.shard = divider_->shard_of(packet).value_or(static_cast<std::uint32_t>(++sent_ % nats_.size()));
+  sent.shard = sharder_->shard_of(packet).value_or(static_cast<std::uint32_t>(++sent_ % nats_.size()));
   CpuNf& nat = *nats_.at(sent.shard);
   const std::vector<std::uint64_t> before = drops(nat);
   nat.process(store.all());

@@ -68,13 +68,13 @@ class DividedNat {
   /// The sum of all shards.
   std::uint64_t statistic(std::string_view name);
   CpuNf& nat(std::uint32_t shard) { return *nats_[shard]; }
-  nf::Divider& divider() { return *divider_; }
+  nf::Sharder& sharder() { return *sharder_; }
 
  private:
   static std::vector<std::uint64_t> drops(CpuNf const& nat);
 
   std::vector<std::unique_ptr<CpuNf>> nats_;
-  std::unique_ptr<nf::Divider> divider_;
+  std::unique_ptr<nf::Sharder> sharder_;
   std::uint64_t sent_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/flow_keys.hpp"
 #include "chain/graph_keys.hpp"
 #include "chain/isolation_keys.hpp"
@@ -241,16 +241,16 @@ Result<std::uint32_t> read_shards(FileSection& spec, ChainConfig const& chain) {
 
 /// What the table cannot say, of a chain whose keys are fine one by one.
 Status read_spec(FileSection& spec, ChainConfig& chain) {
-  Findings findings;
-  chain.rx = findings.take(read_rx(spec));
-  chain.tx = findings.take(read_tx(spec));
-  findings.add(check_sharing(spec, chain.rx, chain.tx));
+  Diagnostics diagnostics;
+  chain.rx = diagnostics.take(read_rx(spec));
+  chain.tx = diagnostics.take(read_tx(spec));
+  diagnostics.add(check_sharing(spec, chain.rx, chain.tx));
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> devices, spec.texts("device"));
-  chain.devices = findings.take(device::parse_preferences(devices));
+  chain.devices = diagnostics.take(device::parse_preferences(devices));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
   CATENA_ASSIGN_OR_RETURN(FileSection tuning, spec.section("tuning"));
   const bool says_slots = tuning.has("pool_slots");
-  chain.tuning = findings.take(read_tuning(std::move(tuning)));
+  chain.tuning = diagnostics.take(read_tuning(std::move(tuning)));
   chain.tuning.says_pool_slots = says_slots;
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   std::set<std::string> names;
@@ -259,18 +259,18 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
     CATENA_RETURN_IF_ERROR(read_isolation(entry, chain.nfs, nf));
     CATENA_RETURN_IF_ERROR(read_plugin(entry, nf));
     if (!names.insert(nf.name).second) {
-      findings.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
+      diagnostics.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
     }
     chain.nfs.push_back(std::move(nf));
   }
-  findings.add(read_graph(spec, chain));
-  chain.flow = findings.take(read_flow(spec));
-  chain.shards = findings.take(read_shards(spec, chain));
-  if (findings.empty()) {
-    settle_slots(
+  diagnostics.add(read_graph(spec, chain));
+  chain.flow = diagnostics.take(read_flow(spec));
+  chain.shards = diagnostics.take(read_shards(spec, chain));
+  if (diagnostics.empty()) {
+    resolve_slots(
         chain, chain.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets : chain.tuning.unit_packets);
   }
-  return findings.status();
+  return diagnostics.status();
 }
 
 Result<ChainConfig> read_chain(nf::Config root) {

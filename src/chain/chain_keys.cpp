@@ -309,7 +309,7 @@ constexpr std::array kNf{
 
 constexpr std::array<string_view, 2> kVerdicts{"pass", "alert"};
 constexpr std::int64_t kMaxPort = 65'535;
-constexpr std::array kSteerMatch{
+constexpr std::array kNextNodeMatch{
     kVlan,
     kSrc,
     kDst,
@@ -337,7 +337,7 @@ constexpr std::array kMirror{
         .is_required = true},
 };
 
-constexpr std::array kSteerRow{
+constexpr std::array kNextNodeRow{
     Key{.name = "from",
         .kind = kTexts,
         .help = "source of the packets: an NF's name or rx, or a list of them",
@@ -350,7 +350,7 @@ constexpr std::array kSteerRow{
     Key{.name = "match",
         .kind = kSection,
         .help = "conditions, which must all match; without: all packets",
-        .keys = kSteerMatch},
+        .keys = kNextNodeMatch},
     Key{.name = "to",
         .kind = kSection,
         .help = "destination of the packets: an NF's name, tx or drop; {mirror: NAME}: destination of a copy of each",
@@ -412,7 +412,7 @@ constexpr std::array kSpec{
         .help =
             "path of packets from rx and from each NF, by the first matching row; without: through the NFs in order",
         .maximum = kMaxSteerRows,
-        .keys = kSteerRow},
+        .keys = kNextNodeRow},
     Key{.name = "flow",
         .kind = kSection,
         .help = "limits for the packets waiting in the chain; without: as many as packet memory holds",

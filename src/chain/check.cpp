@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/check.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 #include "packet/memory/unit.hpp"
@@ -15,15 +15,15 @@ namespace catena::chain {
 
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
              std::vector<RefusedRules>& refused, std::vector<NamedFile>* files, std::vector<std::string>* warnings) {
-  Findings findings;
-  findings.add(apply(options, config));
+  Diagnostics diagnostics;
+  diagnostics.add(apply(options, config));
   const nf::NamedFiles of_nfs;
   std::vector<std::unique_ptr<nf::Instance>> instances;
   std::vector<KeysOfNf> keys;
   for (NfConfig const& entry : config.nfs) {
     if (!entry.plugin.empty()) {
       if (options.processes.try_out) {
-        findings.add(options.processes.try_out(entry, config));
+        diagnostics.add(options.processes.try_out(entry, config));
       }
       instances.push_back(stand_in_for_plugin(entry));
       continue;
@@ -31,10 +31,10 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
     const std::size_t named_before = of_nfs.files().size();
     const auto keys_before = static_cast<std::ptrdiff_t>(of_nfs.keys().size());
     instances.push_back(
-        findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards})));
+        diagnostics.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards})));
     keys.push_back({entry.name, entry.position, {of_nfs.keys().begin() + keys_before, of_nfs.keys().end()}});
     if (entry.isolation == Isolation::kProcess) {
-      findings.add(check_written_for_process(std::span(of_nfs.files()).subspan(named_before)));
+      diagnostics.add(check_written_for_process(std::span(of_nfs.files()).subspan(named_before)));
     }
     if (instances.back() == nullptr) {
       continue;
@@ -47,25 +47,25 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
     }
   }
   const std::vector<NamedFile> named = named_files(config, options, of_nfs.files());
-  findings.add(check_files(named));
-  findings.add(check_keys(keys));
+  diagnostics.add(check_files(named));
+  diagnostics.add(check_keys(keys));
   if (files != nullptr) {
     *files = named;
   }
   // a plan as a device that can do everything would have it; this also opens the capture
-  plan::PlanInput input = findings.take(plan_input(config, options.sync));
-  CATENA_RETURN_IF_ERROR(findings.status());
+  plan::PlanInput input = diagnostics.take(plan_input(config, options.sync));
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
   for (std::size_t i = 0; i < instances.size(); ++i) {
-    findings.add(add_nf(config.nfs[i], *instances[i], input).status());
+    diagnostics.add(add_nf(config.nfs[i], *instances[i], input).status());
   }
   std::vector<nf::Instance*> all;
   std::ranges::transform(instances, std::back_inserter(all), [](auto const& instance) { return instance.get(); });
-  findings.add(steer_tables(config, all).status());
-  findings.add(flow_limits(config, config.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets
-                                                                                  : config.tuning.unit_packets)
-                   .status());
+  diagnostics.add(steer_tables(config, all).status());
+  diagnostics.add(flow_limits(config, config.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets
+                                                                                     : config.tuning.unit_packets)
+                      .status());
   add_ways(config, all, input);
-  CATENA_RETURN_IF_ERROR(findings.status());
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
   const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
                                       [](NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });
   return is_planned ? plan::make_plan(input).status() : absl::OkStatus();

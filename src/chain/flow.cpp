@@ -37,9 +37,10 @@ bool has_branches(ChainConfig const& chain) {
   if (!chain.graph) {
     return false;
   }
-  const std::vector<plan::Link> links = links_of(*chain.graph, chain.nfs.size());
-  return std::ranges::any_of(
-      links, [&links](plan::Link const& link) { return std::ranges::count(links, link.from, &plan::Link::from) > 1; });
+  const std::vector<plan::PlanEdge> links = links_of(*chain.graph, chain.nfs.size());
+  return std::ranges::any_of(links, [&links](plan::PlanEdge const& link) {
+    return std::ranges::count(links, link.from, &plan::PlanEdge::from) > 1;
+  });
 }
 
 /// Of each NF, but for its share.
@@ -75,14 +76,14 @@ std::uint32_t shards_of(ChainConfig const& chain) { return std::max(1U, chain.sh
 
 }  // namespace
 
-void settle_flow(ChainConfig& chain, std::uint32_t unit_packets) {
+void resolve_flow(ChainConfig& chain, std::uint32_t unit_packets) {
   if (chain.flow.position.empty()) {
     const bool has_room = slots_wanted(chain, unit_packets) <= chain.tuning.pool_slots / shards_of(chain);
     chain.flow.mode = has_room ? FlowMode::kBackpressure : FlowMode::kPool;
   }
 }
 
-void settle_slots(ChainConfig& chain, std::uint32_t unit_packets) {
+void resolve_slots(ChainConfig& chain, std::uint32_t unit_packets) {
   constexpr std::uint64_t kMost = 1U << 20;  // that the key may say
   if (chain.flow.position.empty() || chain.tuning.says_pool_slots) {
     return;

@@ -16,7 +16,7 @@ namespace {
 
 using packet::FieldSet;
 
-FieldSet reads_of(SteerMatch const& match) {
+FieldSet reads_of(NextNodeMatch const& match) {
   const auto if_asked = [](bool is_asked, FieldSet fields) { return is_asked ? fields : packet::kNoFields; };
   io::TrafficMatch const& traffic = match.traffic;
   const bool asks_for_ports = traffic.source_ports.has_value() || traffic.destination_ports.has_value();
@@ -35,9 +35,9 @@ FieldSet reads_of(SteerMatch const& match) {
 }
 
 /// Where packets may go from each NF, as far as that is another NF.
-std::vector<std::vector<SteerRow const*>> rows_between_nfs(Graph const& graph, std::size_t nfs) {
-  std::vector<std::vector<SteerRow const*>> rows(nfs);
-  for (SteerRow const& row : graph.rows) {
+std::vector<std::vector<NextNodeRow const*>> rows_between_nfs(Graph const& graph, std::size_t nfs) {
+  std::vector<std::vector<NextNodeRow const*>> rows(nfs);
+  for (NextNodeRow const& row : graph.rows) {
     if (row.from != kRx && row.to < nfs) {
       rows[row.from].push_back(&row);
     }
@@ -46,15 +46,15 @@ std::vector<std::vector<SteerRow const*>> rows_between_nfs(Graph const& graph, s
 }
 
 /// A way from `nf` back to it, through NFs of which each gets packets from another one that is left.
-std::vector<SteerRow const*> way_round(std::vector<std::vector<SteerRow const*>> const& rows,
-                                       std::vector<bool> const& is_left, std::size_t nf) {
+std::vector<NextNodeRow const*> way_round(std::vector<std::vector<NextNodeRow const*>> const& rows,
+                                          std::vector<bool> const& is_left, std::size_t nf) {
   // each NF that is left has one before it that is left: so the way back goes round in the end
-  std::vector<SteerRow const*> back;
+  std::vector<NextNodeRow const*> back;
   std::vector<bool> was_here(rows.size());
   while (!was_here[nf]) {
     was_here[nf] = true;
     for (std::size_t from = 0; from < rows.size(); ++from) {
-      const auto row = std::ranges::find(rows[from], nf, &SteerRow::to);
+      const auto row = std::ranges::find(rows[from], nf, &NextNodeRow::to);
       if (is_left[from] && row != rows[from].end()) {
         back.push_back(*row);
         nf = from;
@@ -63,15 +63,15 @@ std::vector<SteerRow const*> way_round(std::vector<std::vector<SteerRow const*>>
     }
   }
   // what was followed before the round began does not belong to it
-  const auto begin = std::ranges::find(back, nf, &SteerRow::to);
-  std::vector<SteerRow const*> round(begin, back.end());
+  const auto begin = std::ranges::find(back, nf, &NextNodeRow::to);
+  std::vector<NextNodeRow const*> round(begin, back.end());
   std::ranges::reverse(round);
   return round;
 }
 
 }  // namespace
 
-std::string to_string(SteerMatch const& match) {
+std::string to_string(NextNodeMatch const& match) {
   std::vector<std::string> parts;
   if (match.traffic != io::TrafficMatch()) {
     parts.push_back(io::to_string(match.traffic));
@@ -93,7 +93,7 @@ std::string to_string(SteerMatch const& match) {
 
 void add_rows_of_rest(Graph& graph, std::size_t nfs, std::size_t to, std::string const& position) {
   const auto add = [&](std::size_t from) {
-    const bool takes_all = std::ranges::any_of(graph.rows, [from](SteerRow const& row) {
+    const bool takes_all = std::ranges::any_of(graph.rows, [from](NextNodeRow const& row) {
       return row.from == from && !row.is_mirror && !row.match.has_conditions();
     });
     if (!takes_all) {
@@ -108,7 +108,7 @@ void add_rows_of_rest(Graph& graph, std::size_t nfs, std::size_t to, std::string
 
 std::uint32_t mirrors_of(Graph const& graph) {
   std::set<std::pair<std::size_t, std::size_t>> mirrors;
-  for (SteerRow const& row : graph.rows) {
+  for (NextNodeRow const& row : graph.rows) {
     if (row.is_mirror) {
       mirrors.emplace(row.from, row.to);
     }
@@ -116,16 +116,16 @@ std::uint32_t mirrors_of(Graph const& graph) {
   return static_cast<std::uint32_t>(mirrors.size());
 }
 
-std::vector<plan::Link> links_of(Graph const& graph, std::size_t nfs) {
-  std::vector<plan::Link> links;
-  const auto add = [&links](plan::Link const& link) {
+std::vector<plan::PlanEdge> links_of(Graph const& graph, std::size_t nfs) {
+  std::vector<plan::PlanEdge> links;
+  const auto add = [&links](plan::PlanEdge const& link) {
     if (std::ranges::find(links, link) == links.end()) {
       links.push_back(link);
     }
   };
   const auto add_from = [&](std::size_t from) {
     bool takes_all = false;
-    for (SteerRow const& row : graph.rows) {
+    for (NextNodeRow const& row : graph.rows) {
       if (row.from == from && !takes_all) {
         takes_all = !row.is_mirror && !row.match.has_conditions();
         if (row.to != kDrop) {
@@ -143,7 +143,7 @@ std::vector<plan::Link> links_of(Graph const& graph, std::size_t nfs) {
 
 packet::FieldSet reads_of(Graph const& graph, std::size_t from) {
   FieldSet reads = packet::kNoFields;
-  for (SteerRow const& row : graph.rows) {
+  for (NextNodeRow const& row : graph.rows) {
     if (row.from == from) {
       reads |= row.is_mirror ? packet::kAllFields : reads_of(row.match);
     }
@@ -155,7 +155,7 @@ Result<std::vector<std::size_t>> order_of(Graph const& graph, std::span<const st
   const auto rows = rows_between_nfs(graph, names.size());
   std::vector<std::size_t> comes_from(names.size());  // rows of NFs that are left
   for (auto const& of_nf : rows) {
-    for (SteerRow const* row : of_nf) {
+    for (NextNodeRow const* row : of_nf) {
       ++comes_from[row->to];
     }
   }
@@ -168,9 +168,9 @@ Result<std::vector<std::size_t>> order_of(Graph const& graph, std::span<const st
     }
     if (next == names.size()) {
       const auto first = static_cast<std::size_t>(std::ranges::find(is_left, true) - is_left.begin());
-      const std::vector<SteerRow const*> round = way_round(rows, is_left, first);
+      const std::vector<NextNodeRow const*> round = way_round(rows, is_left, first);
       std::string way = names[round.front()->from];
-      for (SteerRow const* row : round) {
+      for (NextNodeRow const* row : round) {
         way += concat(" -> ", names[row->to]);
       }
       return absl::InvalidArgumentError(concat(round.back()->position, ": packets would go round: ", way,
@@ -178,7 +178,7 @@ Result<std::vector<std::size_t>> order_of(Graph const& graph, std::span<const st
     }
     is_left[next] = false;
     order.push_back(next);
-    for (SteerRow const* row : rows[next]) {
+    for (NextNodeRow const* row : rows[next]) {
       --comes_from[row->to];
     }
   }
@@ -191,7 +191,7 @@ Graph renumbered(Graph graph, std::span<const std::size_t> order) {
     number[order[i]] = i;
   }
   const auto renumber = [&number](std::size_t& nf) { nf = nf < number.size() ? number[nf] : nf; };
-  for (SteerRow& row : graph.rows) {
+  for (NextNodeRow& row : graph.rows) {
     renumber(row.from);
     renumber(row.to);
   }
@@ -199,15 +199,15 @@ Graph renumbered(Graph graph, std::span<const std::size_t> order) {
 }
 
 bool is_in_a_row(Graph const& graph, std::size_t from, std::size_t to) {
-  const auto is_other = [&](SteerRow const& row) {
+  const auto is_other = [&](NextNodeRow const& row) {
     const bool is_the_way = row.from == from && row.to == to && !row.is_mirror && !row.match.has_conditions();
     return (row.from == from || row.to == to) && !is_the_way;
   };
   return std::ranges::none_of(graph.rows, is_other) &&
-         std::ranges::any_of(graph.rows, [&](SteerRow const& row) { return row.from == from && row.to == to; });
+         std::ranges::any_of(graph.rows, [&](NextNodeRow const& row) { return row.from == from && row.to == to; });
 }
 
-std::uint8_t SteerTable::target(std::size_t to) {
+std::uint8_t NextNodeTable::target(std::size_t to) {
   if (to == kDrop) {
     return kDropped;
   }
@@ -219,11 +219,12 @@ std::uint8_t SteerTable::target(std::size_t to) {
   return static_cast<std::uint8_t>(targets_.size() - 1);
 }
 
-Result<SteerTable> SteerTable::create(Graph const& graph, std::size_t from, std::span<const nf::PacketOutput> outputs) {
-  SteerTable table;
+Result<NextNodeTable> NextNodeTable::create(Graph const& graph, std::size_t from,
+                                            std::span<const nf::PacketOutput> outputs) {
+  NextNodeTable table;
   table.from_ = static_cast<std::uint8_t>(from);
   bool takes_all = false;
-  for (SteerRow const& row : graph.rows) {
+  for (NextNodeRow const& row : graph.rows) {
     if (row.from != from || takes_all) {
       continue;
     }
@@ -254,8 +255,8 @@ Result<SteerTable> SteerTable::create(Graph const& graph, std::size_t from, std:
   return table;
 }
 
-io::Met SteerTable::is_met(Row const& row, packet::Packet const& packet) const {
-  SteerMatch const& match = row.match;
+io::Met NextNodeTable::is_met(Row const& row, packet::Packet const& packet) const {
+  NextNodeMatch const& match = row.match;
   if ((match.rx_port && *match.rx_port != packet.ingress()) || (match.tx_port && *match.tx_port != packet.port()) ||
       (match.verdict && *match.verdict != packet.verdict()) || (row.output && *row.output != packet.output_of(from_))) {
     return io::Met::kNo;
@@ -263,7 +264,7 @@ io::Met SteerTable::is_met(Row const& row, packet::Packet const& packet) const {
   return io::meets(match.traffic, packet.frame(), packet.length(), packet.layers());
 }
 
-SteerTable::Decision SteerTable::decide(packet::Packet const& packet) const {
+NextNodeTable::Decision NextNodeTable::decide(packet::Packet const& packet) const {
   std::uint64_t mirrors = 0;
   for (Row const& row : rows_) {
     const io::Met met = row.has_conditions ? is_met(row, packet) : io::Met::kYes;
@@ -281,7 +282,7 @@ SteerTable::Decision SteerTable::decide(packet::Packet const& packet) const {
   return {kUnmatched, mirrors};  // no table of a chain file gets here: its last row takes all
 }
 
-std::optional<SteerTable::Decision> SteerTable::foresee(packet::Packet const& packet) const {
+std::optional<NextNodeTable::Decision> NextNodeTable::foresee(packet::Packet const& packet) const {
   const bool asks_nfs = std::ranges::any_of(rows_, [](Row const& row) {
     return row.output.has_value() || row.match.verdict.has_value() || row.match.tx_port.has_value();
   });

@@ -35,24 +35,24 @@ inline constexpr std::string_view kDropWord = "drop";
 inline constexpr std::array<std::string_view, nf::kOwnOutputs> kCommonOutputs{"pass", "alert"};
 
 /// The conditions of a row; without a condition it matches every packet.
-struct SteerMatch {
+struct NextNodeMatch {
   io::TrafficMatch traffic = {};
   std::optional<std::uint16_t> rx_port = {};    ///< ingress port
   std::optional<std::uint16_t> tx_port = {};    ///< egress port, as set by the NFs so far
   std::optional<packet::Verdict> verdict = {};  ///< of all NFs so far: kAlert if one raised an alert, else kPass
   std::string output = {};                      ///< name of the output of the NF; empty: any
 
-  bool operator==(SteerMatch const&) const = default;
-  bool has_conditions() const { return *this != SteerMatch(); }
+  bool operator==(NextNodeMatch const&) const = default;
+  bool has_conditions() const { return *this != NextNodeMatch(); }
 };
 /// "dst 10.1.0.0/16, output alert"; empty for a match without a condition.
-std::string to_string(SteerMatch const& match);
+std::string to_string(NextNodeMatch const& match);
 
 /// Packets from `from` matching `match` go to `to`, or a copy of each does. Of the rows matching a packet, only the
 /// mirrors before the first other row and this row apply.
-struct SteerRow {
+struct NextNodeRow {
   std::size_t from = kRx;  ///< number of an NF, or kRx
-  SteerMatch match = {};
+  NextNodeMatch match = {};
   std::size_t to = kTx;  ///< an NF, kTx, or kDrop if not a mirror
   bool is_mirror = false;
   std::string position = {};  ///< file:line:column
@@ -60,8 +60,9 @@ struct SteerRow {
 };
 
 struct Graph {
-  std::vector<SteerRow> rows;  ///< in file order, one per `from`; the last of each `from` matches all remaining packets
-  std::string position = {};   ///< file:line:column
+  std::vector<NextNodeRow>
+      rows;                   ///< in file order, one per `from`; the last of each `from` matches all remaining packets
+  std::string position = {};  ///< file:line:column
 };
 
 /// Adds a row to `to` for rx, and for each of `nfs` NFs, unless its rows match all packets.
@@ -74,7 +75,7 @@ std::uint32_t mirrors_of(Graph const& graph);
 inline constexpr std::size_t kMaxSteerTargets = 64;
 
 /// The links that packets may take, each once: from rx, and from the NFs in their order. Dropped packets take no link.
-std::vector<plan::Link> links_of(Graph const& graph, std::size_t nfs);
+std::vector<plan::PlanEdge> links_of(Graph const& graph, std::size_t nfs);
 
 /// The fields that the table of `from` reads on the CPU; all if it copies packets.
 packet::FieldSet reads_of(Graph const& graph, std::size_t from);
@@ -90,10 +91,10 @@ Graph renumbered(Graph graph, std::span<const std::size_t> order);
 bool is_in_a_row(Graph const& graph, std::size_t from, std::size_t to);
 
 /// The steering table of rx or of an NF. Immutable; any thread.
-class SteerTable {
+class NextNodeTable {
  public:
   /// `outputs`: of the type of NF `from`, besides kCommonOutputs. InvalidArgument, at its row, for an unknown output.
-  static Result<SteerTable> create(Graph const& graph, std::size_t from, std::span<const nf::PacketOutput> outputs);
+  static Result<NextNodeTable> create(Graph const& graph, std::size_t from, std::span<const nf::PacketOutput> outputs);
 
   /// The NFs and kTx receiving packets or copies from here, each once.
   std::span<const std::size_t> targets() const { return targets_; }
@@ -118,13 +119,13 @@ class SteerTable {
 
  private:
   struct Row {
-    SteerMatch match;
+    NextNodeMatch match;
     std::optional<std::uint8_t> output;  ///< its number
     bool has_conditions;
     bool is_mirror;
     std::uint8_t to;
   };
-  SteerTable() = default;
+  NextNodeTable() = default;
   std::uint8_t target(std::size_t to);
   io::Met is_met(Row const& row, packet::Packet const& packet) const;
 

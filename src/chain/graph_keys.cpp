@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/graph_keys.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/match_keys.hpp"
 
 #include <catena/core/text.hpp>
@@ -65,8 +65,8 @@ Result<std::optional<std::uint16_t>> read_port(FileSection& section, std::string
   return static_cast<std::uint16_t>(port);
 }
 
-Result<SteerMatch> read_steer_match(FileSection& row) {
-  SteerMatch match;
+Result<NextNodeMatch> read_next_node_match(FileSection& row) {
+  NextNodeMatch match;
   if (row.has("output")) {
     CATENA_ASSIGN_OR_RETURN(match.output, row.text("output"));
   }
@@ -81,17 +81,17 @@ Result<SteerMatch> read_steer_match(FileSection& row) {
     CATENA_ASSIGN_OR_RETURN(const std::string verdict, section.text("verdict"));
     match.verdict = verdict == "alert" ? packet::Verdict::kAlert : packet::Verdict::kPass;
   }
-  if (!match.has_conditions() || match == SteerMatch{.output = match.output}) {
+  if (!match.has_conditions() || match == NextNodeMatch{.output = match.output}) {
     return row.config().error("match", "'match' has no condition; leave it out for all packets");
   }
   return match;
 }
 
 /// The rows that one entry stands for.
-Result<std::vector<SteerRow>> read_row(FileSection row, Names const& names) {
-  SteerRow read;
+Result<std::vector<NextNodeRow>> read_row(FileSection row, Names const& names) {
+  NextNodeRow read;
   read.position = row.config().position();
-  CATENA_ASSIGN_OR_RETURN(read.match, read_steer_match(row));
+  CATENA_ASSIGN_OR_RETURN(read.match, read_next_node_match(row));
   if (row.is_word("to")) {
     CATENA_ASSIGN_OR_RETURN(const std::string to, row.text("to"));
     CATENA_ASSIGN_OR_RETURN(read.to, names.number(row, "to", to, kToWords));
@@ -102,7 +102,7 @@ Result<std::vector<SteerRow>> read_row(FileSection row, Names const& names) {
     read.is_mirror = true;
   }
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> from, row.texts("from"));
-  std::vector<SteerRow> rows;
+  std::vector<NextNodeRow> rows;
   for (std::string const& name : from) {
     CATENA_ASSIGN_OR_RETURN(read.from, names.number(row, "from", name, kFromWords));
     if (read.from == kRx && !read.match.output.empty()) {
@@ -114,7 +114,7 @@ Result<std::vector<SteerRow>> read_row(FileSection row, Names const& names) {
 }
 
 /// Whether every packet that meets `later` meets `earlier`, too.
-bool is_inside(SteerMatch const& later, SteerMatch const& earlier) {
+bool is_inside(NextNodeMatch const& later, NextNodeMatch const& earlier) {
   const io::Overlap overlap = io::overlap(later.traffic, earlier.traffic);
   const auto is_as_narrow = [](auto const& own, auto const& of_other) { return !of_other || own == of_other; };
   return (overlap == io::Overlap::kSame || overlap == io::Overlap::kInside) &&
@@ -131,18 +131,18 @@ std::string line_of(std::string const& position) {
 /// Rows that no packet gets as far as, and packets that no row is for.
 /// `has_unmatched`: the file says what becomes of the latter.
 void check_rows(Graph const& graph, bool has_unmatched, std::size_t from, std::string const& name,
-                std::string const& position, Findings& findings) {
-  std::vector<SteerRow const*> before;
+                std::string const& position, Diagnostics& diagnostics) {
+  std::vector<NextNodeRow const*> before;
   bool takes_all = false;
-  for (SteerRow const& row : graph.rows) {
+  for (NextNodeRow const& row : graph.rows) {
     if (row.from != from) {
       continue;
     }
-    const auto in_front = std::ranges::find_if(before, [&row](SteerRow const* other) {
+    const auto in_front = std::ranges::find_if(before, [&row](NextNodeRow const* other) {
       return (!other->is_mirror || (row.is_mirror && other->to == row.to)) && is_inside(row.match, other->match);
     });
     if (in_front != before.end()) {
-      findings.add(absl::InvalidArgumentError(
+      diagnostics.add(absl::InvalidArgumentError(
           concat(row.position, ": no packet reaches this row: the row at line ", line_of((*in_front)->position),
                  (*in_front)->is_mirror ? " copies them to the same NF or tx already"
                                         : " takes all its packets; write this row before it")));
@@ -151,44 +151,44 @@ void check_rows(Graph const& graph, bool has_unmatched, std::size_t from, std::s
     takes_all = takes_all || (!row.is_mirror && !row.match.has_conditions());
   }
   if (!takes_all && !has_unmatched) {
-    findings.add(absl::InvalidArgumentError(
+    diagnostics.add(absl::InvalidArgumentError(
         concat(position, ": packets may leave ", name, " without a matching row of 'graph'; write `{from: ", name,
                ", to: ...}` without `match` as its last row, or `unmatched: drop` for the chain")));
   }
 }
 
 /// That the NFs of each group are in a row; they are next to each other in the list.
-void check_groups(Graph const& graph, std::span<const NfConfig> nfs, Findings& findings) {
+void check_groups(Graph const& graph, std::span<const NfConfig> nfs, Diagnostics& diagnostics) {
   for (std::size_t nf = 1; nf < nfs.size(); ++nf) {
     if (!nfs[nf].group.empty() && nfs[nf].group == nfs[nf - 1].group && !is_in_a_row(graph, nf - 1, nf)) {
-      findings.add(absl::InvalidArgumentError(
+      diagnostics.add(absl::InvalidArgumentError(
           concat(nfs[nf].position, ": 'group' is ", nfs[nf].group, ", as for NF '", nfs[nf - 1].name,
                  "'; in a graph all packets of one must go to the other, which receives no others")));
     }
   }
 }
 
-void check_reached(Graph const& graph, std::span<const NfConfig> nfs, Findings& findings) {
+void check_reached(Graph const& graph, std::span<const NfConfig> nfs, Diagnostics& diagnostics) {
   std::vector<bool> is_reached(nfs.size());
-  for (plan::Link const& link : links_of(graph, nfs.size())) {
+  for (plan::PlanEdge const& link : links_of(graph, nfs.size())) {
     if (link.to < nfs.size() && (link.from == kRx || is_reached[link.from])) {
       is_reached[link.to] = true;  // NFs are in their order
     }
   }
   for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
     if (!is_reached[nf]) {
-      findings.add(absl::InvalidArgumentError(concat(nfs[nf].position, ": no packet comes to NF '", nfs[nf].name,
-                                                     "'; write a row of 'graph' with `to: ", nfs[nf].name,
-                                                     "`, or leave the NF out")));
+      diagnostics.add(absl::InvalidArgumentError(concat(nfs[nf].position, ": no packet comes to NF '", nfs[nf].name,
+                                                        "'; write a row of 'graph' with `to: ", nfs[nf].name,
+                                                        "`, or leave the NF out")));
     }
   }
 }
 
 /// Names that a graph could not tell from words.
-void check_names(FileSection& spec, Names const& names, Findings& findings) {
+void check_names(FileSection& spec, Names const& names, Diagnostics& diagnostics) {
   for (const std::string_view word : {kRxWord, kTxWord, kDropWord}) {
     if (std::ranges::find(names.nfs(), word) != names.nfs().end()) {
-      findings.add(spec.config().error(
+      diagnostics.add(spec.config().error(
           "graph", concat("an NF is named '", word, "', which means something else in a graph; give it another name")));
     }
   }
@@ -204,31 +204,31 @@ Status read_graph(FileSection& spec, ChainConfig& chain) {
                : absl::OkStatus();
   }
   const Names names(chain.nfs);
-  Findings findings;
-  check_names(spec, names, findings);
+  Diagnostics diagnostics;
+  check_names(spec, names, diagnostics);
   Graph graph;
   graph.position = spec.config().position("graph");
   const bool has_unmatched = spec.has("unmatched");
   std::size_t unmatched = kDrop;
   if (has_unmatched) {
     CATENA_ASSIGN_OR_RETURN(const std::string to, spec.text("unmatched"));
-    unmatched = findings.take(names.number(spec, "unmatched", to, kToWords));
+    unmatched = diagnostics.take(names.number(spec, "unmatched", to, kToWords));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("graph"));
   for (FileSection& entry : entries) {
-    std::vector<SteerRow> rows = findings.take(read_row(entry, names));
+    std::vector<NextNodeRow> rows = diagnostics.take(read_row(entry, names));
     std::ranges::move(rows, std::back_inserter(graph.rows));
   }
-  CATENA_RETURN_IF_ERROR(findings.status());
-  check_rows(graph, has_unmatched, kRx, std::string(kRxWord), graph.position, findings);
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
+  check_rows(graph, has_unmatched, kRx, std::string(kRxWord), graph.position, diagnostics);
   for (std::size_t nf = 0; nf < chain.nfs.size(); ++nf) {
-    check_rows(graph, has_unmatched, nf, chain.nfs[nf].name, chain.nfs[nf].position, findings);
+    check_rows(graph, has_unmatched, nf, chain.nfs[nf].name, chain.nfs[nf].position, diagnostics);
   }
   add_rows_of_rest(graph, chain.nfs.size(), unmatched,
                    has_unmatched ? spec.config().position("unmatched") : graph.position);
   const Result<std::vector<std::size_t>> found = order_of(graph, names.nfs());
-  findings.add(found.status());
-  CATENA_RETURN_IF_ERROR(findings.status());
+  diagnostics.add(found.status());
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
   std::vector<std::size_t> const& order = *found;
   std::vector<NfConfig> ordered;
   for (const std::size_t nf : order) {
@@ -236,10 +236,10 @@ Status read_graph(FileSection& spec, ChainConfig& chain) {
   }
   chain.nfs = std::move(ordered);
   graph = renumbered(std::move(graph), order);
-  check_reached(graph, chain.nfs, findings);
-  check_groups(graph, chain.nfs, findings);
+  check_reached(graph, chain.nfs, diagnostics);
+  check_groups(graph, chain.nfs, diagnostics);
   chain.graph = std::move(graph);
-  return findings.status();
+  return diagnostics.status();
 }
 
 }  // namespace catena::chain

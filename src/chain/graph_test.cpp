@@ -53,7 +53,7 @@ TEST(ChainGraph, is_read_row_by_row) {
       "    - {from: [a, c], to: tx}\n",
       "  unmatched: tx\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
-  std::vector<SteerRow> const& rows = chain->graph->rows;
+  std::vector<NextNodeRow> const& rows = chain->graph->rows;
   ASSERT_EQ(rows.size(), 8U) << "one for each from, and one for what is left of b";
   EXPECT_EQ(names_of(*chain), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(rows[0].from, kRx);
@@ -78,8 +78,9 @@ TEST(ChainGraph, puts_nfs_in_an_order_in_which_packets_meet_them) {
       "    - {from: b, to: a}\n    - {from: a, to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_EQ(names_of(*chain), (std::vector<std::string>{"c", "b", "a"}));
-  EXPECT_THAT(links_of(*chain->graph, 3), ElementsAre(plan::Link{kRx, 0}, plan::Link{0, 2}, plan::Link{0, 1},
-                                                      plan::Link{1, 2}, plan::Link{2, kTx}));
+  EXPECT_THAT(links_of(*chain->graph, 3),
+              ElementsAre(plan::PlanEdge{kRx, 0}, plan::PlanEdge{0, 2}, plan::PlanEdge{0, 1}, plan::PlanEdge{1, 2},
+                          plan::PlanEdge{2, kTx}));
   EXPECT_TRUE(is_in_a_row(*chain->graph, kRx, 0));
   EXPECT_FALSE(is_in_a_row(*chain->graph, 1, 2)) << "packets come there from c, too";
 }
@@ -216,17 +217,17 @@ TEST(ChainGraph, reads_of_packets_what_its_rows_ask_for) {
 
 constexpr nf::PacketOutput kOwn[] = {{"odd", "a test"}};
 
-SteerTable table_of(std::string const& rows, std::size_t from, std::string const& more = "  unmatched: drop\n") {
+NextNodeTable table_of(std::string const& rows, std::size_t from, std::string const& more = "  unmatched: drop\n") {
   Result<ChainConfig> chain = parse_graph(rows, more);
   EXPECT_TRUE(chain.ok()) << chain.status();
-  Result<SteerTable> table =
-      SteerTable::create(*chain->graph, from, from == kRx ? std::span<const nf::PacketOutput>() : kOwn);
+  Result<NextNodeTable> table =
+      NextNodeTable::create(*chain->graph, from, from == kRx ? std::span<const nf::PacketOutput>() : kOwn);
   EXPECT_TRUE(table.ok()) << table.status();
   return *std::move(table);
 }
 
-TEST(SteerTable, takes_the_first_row_that_a_packet_meets) {
-  const SteerTable table = table_of(
+TEST(NextNodeTable, takes_the_first_row_that_a_packet_meets) {
+  const NextNodeTable table = table_of(
       "    - {from: rx, match: {protocol: udp}, to: {mirror: c}}\n"
       "    - {from: rx, match: {dst: 10.1.0.0/16}, to: a}\n"
       "    - {from: rx, match: {dport: 53}, to: b}\n"
@@ -246,19 +247,19 @@ TEST(SteerTable, takes_the_first_row_that_a_packet_meets) {
     const std::vector<nf::testing::Frame> frames{
         nf::testing::make_frame(protocol, address(source), address(destination), 1000, port, "text")};
     nf::testing::PacketStore store(frames);
-    const SteerTable::Decision decision = table.decide(store.all()[0]);
+    const NextNodeTable::Decision decision = table.decide(store.all()[0]);
     return std::pair<int, std::uint64_t>(decision.to, decision.mirrors);
   };
   constexpr std::uint8_t kUdp = packet::kProtocolUdp;
   constexpr std::uint8_t kTcp = packet::kProtocolTcp;
   EXPECT_EQ(decide(kUdp, "10.0.0.1", "10.1.2.3", 53), std::pair(1, std::uint64_t{1})) << "a, and a copy to c";
   EXPECT_EQ(decide(kTcp, "10.0.0.1", "10.2.2.3", 53), std::pair(2, std::uint64_t{0})) << "the copy to tx is behind";
-  EXPECT_EQ(decide(kTcp, "10.9.0.1", "10.2.2.3", 80), std::pair(int{SteerTable::kDropped}, std::uint64_t{0}));
-  EXPECT_EQ(decide(kTcp, "10.8.0.1", "10.2.2.3", 80), std::pair(int{SteerTable::kUnmatched}, std::uint64_t{8}));
+  EXPECT_EQ(decide(kTcp, "10.9.0.1", "10.2.2.3", 80), std::pair(int{NextNodeTable::kDropped}, std::uint64_t{0}));
+  EXPECT_EQ(decide(kTcp, "10.8.0.1", "10.2.2.3", 80), std::pair(int{NextNodeTable::kUnmatched}, std::uint64_t{8}));
 }
 
-TEST(SteerTable, drops_at_the_first_row_that_asks_for_ports_what_hides_them) {
-  const SteerTable table = table_of(
+TEST(NextNodeTable, drops_at_the_first_row_that_asks_for_ports_what_hides_them) {
+  const NextNodeTable table = table_of(
       "    - {from: rx, match: {src: 10.1.0.0/16}, to: a}\n"
       "    - {from: rx, match: {protocol: udp, dport: 22}, to: drop}\n"
       "    - {from: rx, match: {src: 10.2.0.0/16}, to: {mirror: b}}\n"
@@ -273,22 +274,22 @@ TEST(SteerTable, drops_at_the_first_row_that_asks_for_ports_what_hides_them) {
     packet::store_be16(&frame[20], fragment);
     const std::vector<nf::testing::Frame> frames{frame};
     nf::testing::PacketStore store(frames);
-    const SteerTable::Decision decision = table.decide(store.all()[0]);
+    const NextNodeTable::Decision decision = table.decide(store.all()[0]);
     return std::pair<int, std::uint64_t>(decision.to, decision.mirrors);
   };
   constexpr std::uint16_t kMore = 0x2000;
   constexpr int kTxTarget = 3;
   EXPECT_EQ(decide(0x0A030001, kMore, 8), std::pair(kTxTarget, std::uint64_t{0b100})) << "a mirror, by four bytes";
   EXPECT_EQ(decide(0x0A010001, kMore, 3), std::pair(0, std::uint64_t{0})) << "no row before asks";
-  EXPECT_EQ(decide(0x0A030001, kMore, 3), std::pair(int{SteerTable::kMalformed}, std::uint64_t{0}));
-  EXPECT_EQ(decide(0x0A020001, 1, 20), std::pair(int{SteerTable::kMalformed}, std::uint64_t{0b010}))
+  EXPECT_EQ(decide(0x0A030001, kMore, 3), std::pair(int{NextNodeTable::kMalformed}, std::uint64_t{0}));
+  EXPECT_EQ(decide(0x0A020001, 1, 20), std::pair(int{NextNodeTable::kMalformed}, std::uint64_t{0b010}))
       << "a copy was made before";
   EXPECT_EQ(decide(0x0A020001, 2, 20), std::pair(kTxTarget, std::uint64_t{0b010})) << "it has no ports";
   EXPECT_EQ(decide(0x0B000001, 1, 20), std::pair(kTxTarget, std::uint64_t{0})) << "no row asks for its ports";
 }
 
-TEST(SteerTable, tells_outputs_of_its_nf_from_those_of_others) {
-  const SteerTable table = table_of(
+TEST(NextNodeTable, tells_outputs_of_its_nf_from_those_of_others) {
+  const NextNodeTable table = table_of(
       "    - {from: rx, to: a}\n    - {from: a, to: b}\n"
       "    - {from: b, output: odd, to: c}\n    - {from: b, output: alert, to: drop}\n"
       "    - {from: b, match: {verdict: alert}, to: tx}\n    - {from: c, to: tx}\n",
@@ -302,21 +303,21 @@ TEST(SteerTable, tells_outputs_of_its_nf_from_those_of_others) {
   packet.set_output(0, nf::kAlertOutput);
   EXPECT_EQ(table.targets()[target()], kTx) << "an NF before raised it";
   packet.set_output(1, nf::kAlertOutput);
-  EXPECT_EQ(target(), SteerTable::kDropped);
+  EXPECT_EQ(target(), NextNodeTable::kDropped);
   packet.set_output(1, nf::kOwnOutputs);
   EXPECT_EQ(table.targets()[target()], 2U);
 }
 
-TEST(SteerTable, refuses_an_output_that_the_nf_does_not_have) {
+TEST(NextNodeTable, refuses_an_output_that_the_nf_does_not_have) {
   const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, to: a}\n    - {from: a, output: even, to: b}\n    - {from: [a, b], to: c}\n"
       "    - {from: c, to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_EQ(SteerTable::create(*chain->graph, 0, kOwn).status().message(),
+  EXPECT_EQ(NextNodeTable::create(*chain->graph, 0, kOwn).status().message(),
             "c.yaml:13:7: the NF has no output 'even'; it has pass, alert, odd");
 }
 
-TEST(SteerTable, is_direct_where_all_packets_go_one_way) {
+TEST(NextNodeTable, is_direct_where_all_packets_go_one_way) {
   EXPECT_TRUE(table_of(kRow, 0).is_direct());
   EXPECT_FALSE(
       table_of("    - {from: rx, to: a}\n    - {from: a, match: {vlan: 3}, to: b}\n    - {from: a, to: c}\n", 0)

@@ -25,13 +25,13 @@ struct Edge {
 std::vector<Edge> edges_of(ChainConfig const& chain) {
   std::vector<Edge> edges;
   if (!chain.graph) {
-    for (plan::Link const& link : plan::links_of({.nfs = std::vector<plan::PlacedNf>(chain.nfs.size())})) {
+    for (plan::PlanEdge const& link : plan::links_of({.nfs = std::vector<plan::PlacedNf>(chain.nfs.size())})) {
       edges.push_back({link.from, link.to, {}, false, false});
     }
     return edges;
   }
   const auto add_from = [&](std::size_t from) {
-    for (SteerRow const& row : chain.graph->rows) {
+    for (NextNodeRow const& row : chain.graph->rows) {
       if (row.from == from) {
         edges.push_back(
             {from, row.to, row.is_of_rest ? "no row" : to_string(row.match), row.is_mirror, row.is_of_rest});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/instances.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -48,10 +48,10 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
     for (nf::ConfigKey const& key : (*descriptor)->config) {
       own.has(key.name);  // not so those that it did not come to
     }
-    Findings findings;
-    findings.add(as_refusal(nf.status()));
-    findings.add(own.finish());
-    return findings.status();
+    Diagnostics diagnostics;
+    diagnostics.add(as_refusal(nf.status()));
+    diagnostics.add(own.finish());
+    return diagnostics.status();
   }
   if (config.on == plan::Processor::kGpu && !(*descriptor)->has_kernel) {
     return no_kernel(config);
@@ -110,15 +110,15 @@ Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& in
   return side;
 }
 
-Result<std::vector<SteerTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances) {
-  std::vector<SteerTable> tables;
+Result<std::vector<NextNodeTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances) {
+  std::vector<NextNodeTable> tables;
   if (!config.graph) {
     return tables;
   }
-  Findings findings;
+  Diagnostics diagnostics;
   const auto add = [&](std::size_t from, std::span<const nf::PacketOutput> outputs) {
-    Result<SteerTable> table = SteerTable::create(*config.graph, from, outputs);
-    findings.add(table.status());
+    Result<NextNodeTable> table = NextNodeTable::create(*config.graph, from, outputs);
+    diagnostics.add(table.status());
     if (table.ok()) {
       tables.push_back(*std::move(table));
     }
@@ -127,7 +127,7 @@ Result<std::vector<SteerTable>> steer_tables(ChainConfig const& config, std::spa
   for (std::size_t nf = 0; nf < instances.size(); ++nf) {
     add(nf, instances[nf]->descriptor().packet_outputs);
   }
-  CATENA_RETURN_IF_ERROR(findings.status());
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
   return tables;
 }
 

@@ -49,7 +49,7 @@ std::vector<std::string> warnings_of(nf::Instance const& instance);
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);
 
 /// The steering tables of rx and of each NF; empty without a graph. `instances`: all of the chain's. Errors: as
-/// SteerTable::create(). An NF in another process returns only the outputs pass and alert.
-Result<std::vector<SteerTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances);
+/// NextNodeTable::create(). An NF in another process returns only the outputs pass and alert.
+Result<std::vector<NextNodeTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances);
 
 }  // namespace catena::chain

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/keys.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "gpu/device/device.hpp"
 #include "nf/integer.hpp"
 
@@ -127,18 +127,18 @@ Status check_devices(nf::Config& section, Key const& key) {
 
 /// Of one of the sections that `key` stands for, which is in `section`.
 Status check_inner(nf::Config& section, Key const& key, nf::Config inner) {
-  Findings findings;
+  Diagnostics diagnostics;
   const auto given = std::count_if(key.alternatives.begin(), key.alternatives.end(),
                                    [&inner](std::string_view sample) { return inner.has(name_in(sample)); });
   if (!key.alternatives.empty() && given != 1) {
     const std::string one_of = concat("exactly one of ", fmt::format("{}", fmt::join(key.alternatives, ", ")));
-    findings.add(key.kind == KeyKind::kSections
-                     ? inner.error({}, concat("an entry of '", key.name, "' has ", one_of))
-                     : section.error(key.name, concat("'", key.name, "' ", key.is_nullable ? "is null, or " : "",
-                                                      "takes ", one_of)));
+    diagnostics.add(key.kind == KeyKind::kSections
+                        ? inner.error({}, concat("an entry of '", key.name, "' has ", one_of))
+                        : section.error(key.name, concat("'", key.name, "' ", key.is_nullable ? "is null, or " : "",
+                                                         "takes ", one_of)));
   }
-  findings.add(check_keys(std::move(inner), key.keys));
-  return findings.status();
+  diagnostics.add(check_keys(std::move(inner), key.keys));
+  return diagnostics.status();
 }
 
 Status check_value(nf::Config& section, Key const& key) {
@@ -191,11 +191,11 @@ Status check_value(nf::Config& section, Key const& key) {
         return section.error(
             key.name, concat("'", key.name, "' has ", entries.size(), " entries; allowed: at most ", key.maximum));
       }
-      Findings findings;
+      Diagnostics diagnostics;
       for (nf::Config const& entry : entries) {
-        findings.add(check_inner(section, key, entry));
+        diagnostics.add(check_inner(section, key, entry));
       }
-      return findings.status();
+      return diagnostics.status();
     }
   }
   return absl::OkStatus();
@@ -207,18 +207,18 @@ Status check_keys(nf::Config section, std::span<const Key> keys) {
   for (Key const& key : keys) {
     section.has(key.name);  // so that what is left is unknown, or misspelt
   }
-  Findings findings;
+  Diagnostics diagnostics;
   for (Key const& key : keys) {
     if (key.is_nullable && section.is_null(key.name)) {
       continue;
     }
     const bool is_missed = key.is_required && (key.stands_in.empty() || !section.has(key.stands_in));
     if (is_missed || section.has(key.name)) {
-      findings.add(check_value(section, key));
+      diagnostics.add(check_value(section, key));
     }
   }
-  findings.add(section.finish());
-  return findings.status();
+  diagnostics.add(section.finish());
+  return diagnostics.status();
 }
 
 Key const& FileSection::key(std::string_view name) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/placing.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
-#include "chain/sections.hpp"
+#include "chain/segments.hpp"
 #include "nf/named_files.hpp"
 
 #include <catena/core/text.hpp>
@@ -36,25 +36,25 @@ NfMoves moves_of(plan::GpuStep const& step) {
 /// All that the decision is made of.
 class Placing {
  public:
-  Placing(ChainConfig const& config, SyncOptions const& sync, Place const& where, nf::Registry const& registry)
+  Placing(ChainConfig const& config, SyncOptions const& sync, Location const& where, nf::Registry const& registry)
       : config_(&config), sync_(&sync), where_(&where), registry_(&registry) {}
 
   /// Makes the NFs, and asks for their costs.
   Status prepare() {
-    Findings findings;
-    on_cpu_ = findings.take(plan_input(*config_, *sync_));
+    Diagnostics diagnostics;
+    on_cpu_ = diagnostics.take(plan_input(*config_, *sync_));
     on_gpu_ = apart_ = on_cpu_;
     packet_bytes_ = static_cast<std::uint32_t>(std::ceil(on_cpu_.profile.average_bytes()));
     for (NfConfig const& entry : config_->nfs) {
-      findings.add(add(entry));
+      diagnostics.add(add(entry));
     }
-    CATENA_RETURN_IF_ERROR(findings.status());
+    CATENA_RETURN_IF_ERROR(diagnostics.status());
     add_ways(*config_, instances_, on_cpu_);
     add_ways(*config_, instances_, on_gpu_);
     return absl::OkStatus();
   }
 
-  Result<share::Placement> decide() const {
+  Result<share::PartitionPlacement> decide() const {
     return share::place(options_, machine(), [this](share::OnGpu const& on_gpu) { return price(on_gpu); });
   }
 
@@ -73,14 +73,14 @@ class Placing {
     return machine;
   }
 
-  Placement result(share::Placement const& placed) const;
+  Placement result(share::PartitionPlacement const& placed) const;
 
  private:
   /// Whether each shard has a part of rx and a tx of its own.
   bool may_divide_ends() const {
     std::vector<nf::Instance*> instances;
     std::ranges::transform(instances_, std::back_inserter(instances), [](auto const& nf) { return nf.get(); });
-    return may_divide_traffic(*config_, {}) && sections_of(instances, config_->shards).size() == 1;
+    return may_divide_traffic(*config_, {}) && segments_of(instances, config_->shards).size() == 1;
   }
   Status add(NfConfig const& entry);
   void add_costs(NfKey const& key, share::NfOptions& options) const;
@@ -92,7 +92,7 @@ class Placing {
 
   ChainConfig const* config_;
   SyncOptions const* sync_;
-  Place const* where_;
+  Location const* where_;
   nf::Registry const* registry_;
   std::uint32_t packet_bytes_ = 0;
   // one of each NF
@@ -235,7 +235,7 @@ std::string Placing::note_of(std::size_t nf, share::Reason reason) const {
                 config_->file, "` measures it");
 }
 
-Placement Placing::result(share::Placement const& placed) const {
+Placement Placing::result(share::PartitionPlacement const& placed) const {
   Placement result;
   for (std::size_t i = 0; i < options_.size(); ++i) {
     std::optional<share::Estimate> const& other = placed.otherwise[i];
@@ -263,15 +263,15 @@ Placement Placing::result(share::Placement const& placed) const {
 
 bool has_auto(ChainConfig const& config) { return std::ranges::any_of(config.nfs, &NfConfig::is_auto); }
 
-Place place_of(RunOptions const& options, std::optional<device::DeviceInfo> device) {
+Location place_of(RunOptions const& options, std::optional<device::DeviceInfo> device) {
   return {std::move(device), std::max(1U, options.workers), options.sharing ? options.sharing->compute_units : 0};
 }
 
-Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Place const& where,
+Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Location const& where,
                         nf::Registry const& registry) {
   Placing placing(config, sync, where, registry);
   CATENA_RETURN_IF_ERROR(placing.prepare());
-  CATENA_ASSIGN_OR_RETURN(const share::Placement placed, placing.decide());
+  CATENA_ASSIGN_OR_RETURN(const share::PartitionPlacement placed, placing.decide());
   Placement result = placing.result(placed);
   for (std::size_t i = 0; i < config.nfs.size(); ++i) {
     if (config.nfs[i].is_auto) {

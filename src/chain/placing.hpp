@@ -6,7 +6,7 @@
 #include "chain/run_options.hpp"
 #include "gpu/device/device.hpp"
 #include "nf/registry.hpp"
-#include "plan/sharing/placement.hpp"
+#include "plan/sharing/partition_placement.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -22,13 +22,13 @@ namespace catena::chain {
 bool has_auto(ChainConfig const& config);
 
 /// The hardware for a chain.
-struct Place {
+struct Location {
   std::optional<device::DeviceInfo> device;  ///< of several devices the first; nullopt: no device
   std::uint32_t workers = 1;
   std::uint32_t compute_units = 0;  ///< maximum number, of the device; 0: all
 };
 /// From the options of a run.
-Place place_of(RunOptions const& options, std::optional<device::DeviceInfo> device);
+Location place_of(RunOptions const& options, std::optional<device::DeviceInfo> device);
 
 /// One NF of the chain.
 struct PlacedEntry {
@@ -57,7 +57,8 @@ struct Placement {
 /// its configuration and rule files, for packets of the average size, and by the planned moves of each placement. An NF
 /// without a kernel is on the CPU, and so is a plugin, which is never measured. An NF in its own process has its own
 /// plan. `config`: as after apply(). Creates NFs for itself. Errors: as check(), listing all errors.
-Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Place const& where, nf::Registry const& registry);
+Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Location const& where,
+                        nf::Registry const& registry);
 
 /// "ids  auto -> gpu: 31.0 ns a packet, cpu 812.0 ns; on the cpu the chain would achieve 1.2 Mpps".
 std::string describe(PlacedEntry const& entry);

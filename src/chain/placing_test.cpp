@@ -84,7 +84,7 @@ SyncOptions costs(ChainConfig const& config, double cpu_ns, double launch_ns) {
   return sync;
 }
 
-Place gpu(std::uint32_t sms) {
+Location gpu(std::uint32_t sms) {
   device::DeviceInfo info;
   info.name = "Some GPU";
   info.compute_units = sms;
@@ -124,7 +124,7 @@ TEST(Placing, hand_overs_and_ends_are_taken_from_the_profile) {
   config.nfs[0].on = Processor::kGpu;
   config.nfs[0].is_auto = false;
   config.nfs[1].is_auto = false;
-  Place on = gpu(8);
+  Location on = gpu(8);
   on.workers = 4;
   auto placed = place(config, sync, on, registry());
   ASSERT_TRUE(placed.ok()) << placed.status();

@@ -2,7 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
-#include "chain/sections.hpp"
+#include "chain/segments.hpp"
 #include "gpu/launch/adapt.hpp"
 #include "packet/memory/unit.hpp"
 #include "plan/unit_size.hpp"
@@ -81,7 +81,7 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
     inputs.instances.push_back(std::move(instance));
   }
   add_ways(config, inputs.instances, inputs.plan);
-  CATENA_RETURN_IF_ERROR(settle_unit_packets(config, inputs.plan).status());
+  CATENA_RETURN_IF_ERROR(resolve_unit_packets(config, inputs.plan).status());
   return inputs;
 }
 
@@ -126,7 +126,7 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
   return input;
 }
 
-Result<std::uint32_t> settle_unit_packets(ChainConfig const& config, plan::PlanInput& input) {
+Result<std::uint32_t> resolve_unit_packets(ChainConfig const& config, plan::PlanInput& input) {
   static_assert(plan::kMaxAutoUnitPackets == memory::kMaxUnitPackets);
   if (config.tuning.unit_packets != kAutoUnitPackets) {
     return config.tuning.unit_packets;
@@ -167,11 +167,11 @@ void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instance
     }
     return;
   }
-  for (Section const& section : sections_of(instances, config.shards)) {
-    if (section.first == 0) {
+  for (Segment const& segment : segments_of(instances, config.shards)) {
+    if (segment.first == 0) {
       continue;
     }
-    nf::Hints& hints = input.nfs[section.first].hints;
+    nf::Hints& hints = input.nfs[segment.first].hints;
     hints.prepare_reads |= packet::kAllFields;
     if (config.devices.size() > 1) {
       // the next may be another one, which has nothing of the packet: as if the host wrote all of each
@@ -209,7 +209,7 @@ std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {
 }
 
 std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan::Plan const& plan) {
-  const std::vector<plan::Link> links = plan::links_of(input);
+  const std::vector<plan::PlanEdge> links = plan::links_of(input);
   std::vector<packet::FieldSet> before(input.nfs.size());
   for (std::size_t i = 0; i < input.nfs.size(); ++i) {
     plan::Hints const& hints = input.nfs[i].hints;
@@ -222,7 +222,7 @@ std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan:
       after &= ~hints.cw;
     }
     after &= ~hints.complete_writes;
-    for (plan::Link const& link : links) {
+    for (plan::PlanEdge const& link : links) {
       if (link.from == i && link.to != plan::kTx && !link.is_copy) {
         before[link.to] |= after;
       }

@@ -47,7 +47,7 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
 
 /// Packets per unit: as set in the chain or, for `auto`, suited to the plan. `input` has all NFs; its number of packets
 /// per transfer is set. Errors: as plan::make_plan().
-Result<std::uint32_t> settle_unit_packets(ChainConfig const& config, plan::PlanInput& input);
+Result<std::uint32_t> resolve_unit_packets(ChainConfig const& config, plan::PlanInput& input);
 
 /// Adds an NF to the planner input, and returns its device side if it is placed on the gpu. Errors: as
 /// make_kernel_side().

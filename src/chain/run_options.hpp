@@ -7,7 +7,7 @@
 #include "gpu/device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 #include "packet/memory/packet_pool.hpp"
-#include "plan/sharing/division.hpp"
+#include "plan/sharing/partition_plan.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/persistent.hpp>
@@ -49,7 +49,7 @@ struct SharingOptions {
   std::optional<share::Parts> parts = std::nullopt;  ///< nullopt: green contexts if the device has them, else blocks
   std::uint32_t compute_units = 0;                   ///< shared by them; 0: all
   /// Shares the device with the NFs of other chains, in that mode; null: the chain's own NFs alone.
-  std::shared_ptr<share::Divisions> divisions = nullptr;
+  std::shared_ptr<share::PartitionPlans> partition_plans = nullptr;
   std::optional<GivenParts> given = std::nullopt;  ///< replaces a division
 };
 
@@ -74,7 +74,7 @@ struct RunOptions {
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
   bool with_records = false;  ///< NFs produce record lines, to be taken from their instances
   /// Ports shared with other chains; null: the chain has the shared ports of its file alone.
-  std::shared_ptr<io::PortSwitches> switches;
+  std::shared_ptr<io::SharedPortRegistry> switches;
   /// If packet memory belongs to another process: replaces memory::PacketPool::create(), with this number of queues.
   std::function<Result<std::shared_ptr<memory::PacketPool>>(std::uint32_t queues)> make_pool;
   /// The liveness of rx and tx for NFs; nullopt: from rx and tx.

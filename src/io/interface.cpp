@@ -164,28 +164,28 @@ Status find_interface(std::string const& interface) {
                                     known.empty() ? "only lo exists" : "available: ", known));
 }
 
-std::vector<Advice> check_interface(std::string const& interface) {
+std::vector<InterfaceHint> check_interface(std::string const& interface) {
   const RequestSocket kernel;
-  std::vector<Advice> advice;
+  std::vector<InterfaceHint> hint;
   ifreq flags = request_for(interface);
   if (kernel.ask(SIOCGIFFLAGS, flags) && (flags.ifr_flags & IFF_UP) == 0) {
-    advice.push_back({concat(interface, " is down"), concat("sudo ip link set ", interface, " up")});
+    hint.push_back({concat(interface, " is down"), concat("sudo ip link set ", interface, " up")});
   }
   const bool gro = ask_ethtool(kernel, interface, ETHTOOL_GGRO) != 0;
   const bool lro = (ask_ethtool(kernel, interface, ETHTOOL_GFLAGS) & ETH_FLAG_LRO) != 0;
   if (gro || lro) {
-    advice.push_back({concat(interface, " merges received packets into packets too long to forward (", gro ? "GRO" : "",
-                             gro && lro ? ", " : "", lro ? "LRO" : "", " is on)"),
-                      concat("sudo ethtool -K ", interface, gro ? " gro off" : "", lro ? " lro off" : "")});
+    hint.push_back({concat(interface, " merges received packets into packets too long to forward (", gro ? "GRO" : "",
+                           gro && lro ? ", " : "", lro ? "LRO" : "", " is on)"),
+                    concat("sudo ethtool -K ", interface, gro ? " gro off" : "", lro ? " lro off" : "")});
   }
-  return advice;
+  return hint;
 }
 
 Status prepare_interface(std::string const& interface) {
   CATENA_RETURN_IF_ERROR(may_open_interfaces());
   CATENA_RETURN_IF_ERROR(find_interface(interface));
-  for (Advice const& advice : check_interface(interface)) {
-    spdlog::warn("{}: {}", advice.text, advice.fix);
+  for (InterfaceHint const& hint : check_interface(interface)) {
+    spdlog::warn("{}: {}", hint.text, hint.fix);
   }
   return absl::OkStatus();
 }

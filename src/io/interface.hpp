@@ -23,13 +23,13 @@ Status may_open_interfaces();
 Status find_interface(std::string const& interface);
 
 /// A recommended change for the operator, and the command for it.
-struct Advice {
+struct InterfaceHint {
   std::string text;
   std::string fix;
 };
 /// Problems of the interface: it is down, or merges received packets (GRO, LRO). Empty without problems, or if the
 /// kernel does not report them.
-std::vector<Advice> check_interface(std::string const& interface);
+std::vector<InterfaceHint> check_interface(std::string const& interface);
 
 /// Names of the interfaces of this machine, except the loopback.
 std::vector<std::string> interfaces();

@@ -24,7 +24,7 @@ Result<std::unique_ptr<PortSwitch>> PortSwitch::open(std::string name, std::stri
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<memory::PacketPool> pool, memory::PacketPool::create(kSlots));
   CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Port> port, open(device, *pool));
   std::unique_ptr<PortSwitch> opened(new PortSwitch(std::move(name), std::move(pool), std::move(port)));
-  if (opened->bell_.descriptor() < 0) {
+  if (opened->notifier_.descriptor() < 0) {
     return absl::ResourceExhaustedError("no descriptor for a shared port");
   }
   try {
@@ -114,7 +114,7 @@ void PortSwitch::make_table() {
 void PortSwitch::wake() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in rest()
   if (is_asleep_.load(std::memory_order_relaxed)) {
-    bell_.ring();
+    notifier_.ring();
   }
 }
 
@@ -154,14 +154,14 @@ void PortSwitch::rest(PollBackoff const& backoff) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in wake()
   const bool is_stuck = has_frames_of_members();        // or one gave some just now
   if (!is_stuck) {
-    std::array<pollfd, 2> waited{{{socket, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
+    std::array<pollfd, 2> waited{{{socket, POLLIN, 0}, {notifier_.descriptor(), POLLIN, 0}}};
     ::poll(waited.data(), waited.size(), kWaitMs);
     if ((waited[0].revents & ~POLLIN) != 0) {
       std::this_thread::sleep_for(PollBackoff::kShortSleep);  // an interface that is down: poll() does not wait
     }
   }
   is_asleep_.store(false, std::memory_order_relaxed);
-  bell_.quiet();
+  notifier_.quiet();
   if (is_stuck) {
     backoff.rest();
   }
@@ -204,7 +204,7 @@ bool PortSwitch::take_in() {
     member->missed_ += all - wanted;
     member->no_slot_ += wanted - copied;
     member->in_.push(std::span(own).first(copied));
-    member->bell_.ring();
+    member->notifier_.ring();
   }
   release_frames(*pool_, frames);
   return !frames.empty();

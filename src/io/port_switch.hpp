@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/core/poll_backoff.hpp"
-#include "io/bell.hpp"
+#include "io/event_notifier.hpp"
 #include "io/frame_queue.hpp"
 #include "io/port.hpp"
 #include "io/shared_port.hpp"
@@ -84,7 +84,7 @@ class PortSwitch {
   std::string name_;
   std::unique_ptr<memory::PacketPool> pool_;
   std::shared_ptr<Port> port_;
-  Bell bell_;
+  EventNotifier notifier_;
   mutable std::atomic<int> wanted_by_others_{0};
   mutable std::mutex mutex_;  ///< protects the members below
   std::vector<Member*> members_;
@@ -131,9 +131,9 @@ class PortSwitch::Member final : public Port {
   std::size_t receive(std::span<SlotFrame> frames) override {
     const std::size_t count = in_.pop(frames);
     if (count == 0) {
-      bell_.quiet();
+      notifier_.quiet();
       if (in_.size() != 0) {
-        bell_.ring();
+        notifier_.ring();
       }
     }
     return count;
@@ -144,7 +144,7 @@ class PortSwitch::Member final : public Port {
     switch_->wake();
     return count;
   }
-  int readable_when_received() const override { return bell_.descriptor(); }
+  int readable_when_received() const override { return notifier_.descriptor(); }
   PortCounters counters() const override {
     return {.missed = missed_, .no_slot = no_slot_, .sent = sent_, .tx_errors = tx_errors_};
   }
@@ -180,7 +180,7 @@ class PortSwitch::Member final : public Port {
   Receiving receiving_ = Receiving::kNotYet;
   FrameQueue in_;
   FrameQueue out_;
-  Bell bell_;
+  EventNotifier notifier_;
   // used by the switch's thread, or under its mutex
   std::vector<std::uint16_t> arrived_;  ///< positions in the current burst
   std::vector<SlotFrame> left_;         ///< in the switch's slots: not yet taken by the port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/port_switches.hpp"
+#include "io/shared_port_registry.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
@@ -114,14 +114,14 @@ class WirePort final : public Port {
   std::atomic<std::uint64_t> errors_{0};
 };
 
-std::shared_ptr<PortSwitches> switches_on(Wire& wire) {
-  return std::make_shared<PortSwitches>([&wire](std::string const& /*device*/, memory::PacketPool& pool) {
+std::shared_ptr<SharedPortRegistry> switches_on(Wire& wire) {
+  return std::make_shared<SharedPortRegistry>([&wire](std::string const& /*device*/, memory::PacketPool& pool) {
     return Result<std::shared_ptr<Port>>(std::make_shared<WirePort>(wire, pool));
   });
 }
 
 /// A chain that is not at work yet.
-std::shared_ptr<Port> join(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
+std::shared_ptr<Port> join(SharedPortRegistry& switches, memory::PacketPool& pool, std::string chain,
                            std::vector<TrafficMatch> matches) {
   Result<std::shared_ptr<Port>> port = switches.attach("wire", {std::move(chain), std::move(matches)}, pool);
   if (!port.ok()) {
@@ -131,7 +131,7 @@ std::shared_ptr<Port> join(PortSwitches& switches, memory::PacketPool& pool, std
 }
 
 /// One that is.
-std::shared_ptr<Port> attach(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
+std::shared_ptr<Port> attach(SharedPortRegistry& switches, memory::PacketPool& pool, std::string chain,
                              std::vector<TrafficMatch> matches) {
   std::shared_ptr<Port> port = join(switches, pool, std::move(chain), std::move(matches));
   port->start_receiving();
@@ -517,7 +517,7 @@ TEST(PortSwitch, a_port_whose_interface_was_removed_is_not_joined) {
 }
 
 /// A chain's tx at a shared port.
-std::unique_ptr<Sink> sink_at(std::shared_ptr<PortSwitches> const& switches, memory::PacketPool& pool) {
+std::unique_ptr<Sink> sink_at(std::shared_ptr<SharedPortRegistry> const& switches, memory::PacketPool& pool) {
   memory::PacketPool* const only = &pool;
   Result<std::vector<DpdkPort>> ends =
       open_dpdk_ports({}, {"wire"}, std::span(&only, 1), {switches, false, true, "sender", {}});
@@ -603,7 +603,7 @@ TEST(PortSwitch, two_chains_may_not_want_the_same_frames) {
 }
 
 TEST(PortSwitch, what_opening_says_is_said) {
-  const auto switches = std::make_shared<PortSwitches>(
+  const auto switches = std::make_shared<SharedPortRegistry>(
       [](std::string const& device, memory::PacketPool& /*pool*/) -> Result<std::shared_ptr<Port>> {
         return absl::NotFoundError(concat(device, " is not there"));
       });

@@ -461,8 +461,8 @@ std::unique_ptr<Sink> make_sink(Ports const& rx, Ports tx) {
 
 }  // namespace
 
-std::shared_ptr<PortSwitches> make_port_switches() {
-  return std::make_shared<PortSwitches>(
+std::shared_ptr<SharedPortRegistry> make_shared_port_registry() {
+  return std::make_shared<SharedPortRegistry>(
       [](std::string const& device, memory::PacketPool& pool) -> Result<std::shared_ptr<Port>> {
         memory::PacketPool* const only = &pool;
         CATENA_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Port>> ports, open_port(device, std::span(&only, 1)));

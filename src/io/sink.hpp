@@ -2,7 +2,7 @@
 #pragma once
 
 #include "io/output_file.hpp"
-#include "io/port_switches.hpp"
+#include "io/shared_port_registry.hpp"
 #include "io/source.hpp"
 
 #include <cstdint>
@@ -79,12 +79,12 @@ Result<DpdkPort> open_dpdk_port(std::string const& device, memory::PacketPool& p
 Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
                                  memory::PacketPool& pool);
 
-/// Shared ports for a chain without PortSwitches passed to it.
-std::shared_ptr<PortSwitches> make_port_switches();
+/// Shared ports for a chain without SharedPortRegistry passed to it.
+std::shared_ptr<SharedPortRegistry> make_shared_port_registry();
 
 /// The shared ports of a chain.
 struct SharedEnds {
-  std::shared_ptr<PortSwitches> switches;  ///< null: no port is shared
+  std::shared_ptr<SharedPortRegistry> switches;  ///< null: no port is shared
   bool rx = false;
   bool tx = false;
   std::string chain;                  ///< the chain's name
@@ -98,9 +98,9 @@ struct SharedEnds {
 Result<bool> can_divide(std::vector<std::string> const& rx, std::vector<std::string> const& tx, std::uint32_t parts);
 /// The same ports with a queue in each direction for each of `pools`, and as many sources and sinks. Number i receives
 /// from the queues with number i into slots of pool i, and sends packets of that pool. Each may have threads of its
-/// own; one clock stamps all packets. The ports in `shared` are attached (see PortSwitches::attach(), also for the
-/// errors), with one pool. Drivers' counters for a whole port are in the first one. Without can_divide(), the driver
-/// decides the distribution of arriving packets. InvalidArgument for a kernel interface with several pools.
+/// own; one clock stamps all packets. The ports in `shared` are attached (see SharedPortRegistry::attach(), also for
+/// the errors), with one pool. Drivers' counters for a whole port are in the first one. Without can_divide(), the
+/// driver decides the distribution of arriving packets. InvalidArgument for a kernel interface with several pools.
 Result<std::vector<DpdkPort>> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
                                               std::span<memory::PacketPool* const> pools,
                                               SharedEnds const& shared = {});

@@ -214,31 +214,31 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
       open_->state = Buffer::kOpen;
     }
     Buffer& buffer = *open_;
-    const auto room = buffer.packets->take_room(std::span(sizes.ends).first(sizes.packets));
-    if (room.packets > 0) {
-      counts_.packets_accepted += room.packets;
-      counts_.bytes_accepted += sizes.bytes[room.packets - 1];
+    const auto reservation = buffer.packets->reserve(std::span(sizes.ends).first(sizes.packets));
+    if (reservation.packets > 0) {
+      counts_.packets_accepted += reservation.packets;
+      counts_.bytes_accepted += sizes.bytes[reservation.packets - 1];
       ++buffer.writers;
     }
-    if (room.packets < sizes.packets || buffer.packets->count() == shape_.buffer_packets) {
+    if (reservation.packets < sizes.packets || buffer.packets->count() == shape_.buffer_packets) {
       hand_over();
     }
     lock.unlock();
-    if (room.packets > 0) {
-      write(buffer, room, packets.subspan(accepted, room.packets), sizes);
-      accepted += room.packets;
+    if (reservation.packets > 0) {
+      write(buffer, reservation, packets.subspan(accepted, reservation.packets), sizes);
+      accepted += reservation.packets;
     }
   }
   return NCA_OK;
 }
 
-/// Lengths are those of `sizes`, for which there is room: the caller's memory may say something else by now.
-void nca_stream::write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room,
+/// Lengths are those of `sizes`, for which space is reserved. The caller's memory may say something else by now.
+void nca_stream::write(Buffer& buffer, catena::kernel::PackedPackets::Reservation const& reservation,
                        std::span<const nca_packet> packets, catena::nca::Sizes const& sizes) {
-  for (std::uint32_t i = 0; i < room.packets; ++i) {
+  for (std::uint32_t i = 0; i < reservation.packets; ++i) {
     nca_packet const& packet = packets[i];
-    const std::uint32_t row = room.first_row + i;
-    const std::uint32_t begin = room.begin + (i == 0 ? 0 : sizes.ends[i - 1]);
+    const std::uint32_t row = reservation.first_row + i;
+    const std::uint32_t begin = reservation.begin + (i == 0 ? 0 : sizes.ends[i - 1]);
     const std::uint32_t length = sizes.bytes[i] - (i == 0 ? 0 : sizes.bytes[i - 1]);
     const auto* data = static_cast<const std::uint8_t*>(packet.data);
     catena::packet::Layers layers{};

@@ -88,7 +88,7 @@ class BufferQueue {
 struct Sizes {
   static constexpr std::size_t kPackets = 256;
   std::size_t packets = 0;                    ///< acceptable packets
-  std::array<std::uint32_t, kPackets> ends;   ///< as for PackedPackets::take_room()
+  std::array<std::uint32_t, kPackets> ends;   ///< as for PackedPackets::reserve()
   std::array<std::uint32_t, kPackets> bytes;  ///< of each packet and all earlier ones
 };
 
@@ -132,8 +132,8 @@ struct nca_stream {
   catena::Status allocate();
   catena::Status start();
   nca_status refuse(nca_packet const& packet, std::size_t position);
-  void write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room, std::span<const nca_packet> packets,
-             catena::nca::Sizes const& sizes);
+  void write(Buffer& buffer, catena::kernel::PackedPackets::Reservation const& reservation,
+             std::span<const nca_packet> packets, catena::nca::Sizes const& sizes);
   // called with the mutex held
   void hand_over() noexcept;
   // called by the stream's thread

@@ -59,7 +59,7 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
     : name_(std::move(name)),
       descriptor_(&descriptor),
       nf_(std::move(nf)),
-      told_by_(static_cast<std::uint8_t>(descriptor.needs | descriptor.refuses)),
+      reported_by_(static_cast<std::uint8_t>(descriptor.needs | descriptor.refuses)),
       on_unsupported_(on_unsupported),
       link_local_(link_local),
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording,
@@ -67,7 +67,7 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
                    static_cast<std::uint32_t>(FrameworkReason::kKernelFault)) {}
 
 void Instance::exchange_nf(Instance& next) {
-  next.nf_->adopt(*nf_);
+  next.nf_->migrate_state(*nf_);
   const std::lock_guard lock(nf_mutex_);
   std::swap(nf_, next.nf_);
   std::swap(on_unsupported_, next.on_unsupported_);
@@ -137,12 +137,12 @@ bool Instance::processes_all(packet::Batch const& unit) const {
   }
   const std::uint8_t* verdicts = unit.meta().verdict + unit.slots()[0];
   const packet::Layers* layers = unit.meta().layers + unit.slots()[0];
-  const unsigned told_by = told_by_;
+  const unsigned reported_by = reported_by_;
   const unsigned needs = descriptor_->needs;
   unsigned missing = 0;
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
     missing |= packet::ended(verdicts[i]);
-    missing |= (layers[i].flags & told_by) ^ needs;
+    missing |= (layers[i].flags & reported_by) ^ needs;
   }
   return missing == 0;
 }
@@ -158,11 +158,11 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
   packet::MetaColumns const& meta = unit.meta();
   const packet::Layers* layers = meta.layers;
   const std::uint8_t* verdicts = meta.verdict;
-  const unsigned told_by = told_by_;
+  const unsigned reported_by = reported_by_;
   const unsigned needs = descriptor_->needs;
   const auto is_alive = [verdicts](std::uint32_t slot) { return packet::ended(verdicts[slot]) == 0; };
-  const auto is_supported = [layers, told_by, needs](std::uint32_t slot) {
-    return (layers[slot].flags & told_by) == needs;
+  const auto is_supported = [layers, reported_by, needs](std::uint32_t slot) {
+    return (layers[slot].flags & reported_by) == needs;
   };
   const std::size_t before = slots.size();
   slots.resize(before + unit.size());

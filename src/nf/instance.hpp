@@ -81,7 +81,7 @@ class Instance {
   std::string passes_unseen() const;
 
   /// Whether prepare() would get the packet. Any thread.
-  bool decides(packet::Packet const& packet) const {
+  bool processes(packet::Packet const& packet) const {
     return packet::ended(static_cast<std::uint8_t>(packet.verdict())) == 0 && supports(packet.layers().flags);
   }
   /// Appends to `slots` the packets of `unit` for the NF: live, and with the layers that its descriptor asks for.
@@ -97,13 +97,13 @@ class Instance {
  private:
   friend class DeviceBatch;
   bool processes_all(packet::Batch const& unit) const;
-  bool supports(std::uint8_t flags) const { return (flags & told_by_) == descriptor_->needs; }
+  bool supports(std::uint8_t flags) const { return (flags & reported_by_) == descriptor_->needs; }
   void leave_out_unsupported(packet::Batch const& unit);
   std::string name_;
   Descriptor const* descriptor_;
   mutable std::mutex nf_mutex_;  ///< held by threads other than the thread of the steps while they read nf_
   std::unique_ptr<Nf> nf_;
-  std::uint8_t told_by_;  ///< LayerFlags that tell whether the NF processes a packet
+  std::uint8_t reported_by_;  ///< LayerFlags that tell whether the NF processes a packet
   OnUnsupported on_unsupported_;
   LinkLocal link_local_;
   Outcome outcome_;

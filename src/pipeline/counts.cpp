@@ -63,7 +63,7 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   }
 }
 
-void collect(SteerStage const& steering, std::span<const std::string> nfs, Snapshot& counts) {
+void collect(ClassifierStage const& steering, std::span<const std::string> nfs, Snapshot& counts) {
   const Label from{"from", steering.from()};
   counts.add(counts::kSteerDrops, {from, {"reason", "dropped_by_row"}}, steering.dropped());
   counts.add(counts::kSteerDrops, {from, {"reason", "unmatched"}}, steering.unmatched());

@@ -4,11 +4,11 @@
 #include "base/core/metrics.hpp"
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
+#include "pipeline/classifier_stage.hpp"
 #include "pipeline/congestion_hook.hpp"
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/flow_signals.hpp"
 #include "pipeline/host_stages.hpp"
-#include "pipeline/steer_stage.hpp"
 
 #include <span>
 #include <string>
@@ -74,7 +74,7 @@ inline constexpr std::string_view kDeviceReturns = "catena_device_returns_total"
 void collect(RxStage const& rx, metrics::Snapshot& counts);
 void collect(nf::Instance& nf, metrics::Snapshot& counts);
 /// `nfs`: names of the NFs by their numbers.
-void collect(SteerStage const& steering, std::span<const std::string> nfs, metrics::Snapshot& counts);
+void collect(ClassifierStage const& steering, std::span<const std::string> nfs, metrics::Snapshot& counts);
 void collect(TxStage const& tx, metrics::Snapshot& counts);
 void collect(std::string const& nf, memory::UnitQueue const& queue, metrics::Snapshot& counts);
 void collect(CongestionMonitor const& monitor, metrics::Snapshot& counts);

@@ -41,14 +41,15 @@ void DeviceStage::notice() {
 }
 
 /// Brings to the host what a device alone has of a unit that goes on without it.
-Rescue::Outcome DeviceStage::rescue(memory::Unit const& unit) {
+HostRecovery::Outcome DeviceStage::recovery(memory::Unit const& unit) {
   if (unit.host_fallback) {
-    return Rescue::Outcome::kSaved;
+    return HostRecovery::Outcome::kSaved;
   }
   if (is_stale(unit)) {
-    return (attached_->only_on_device_ | lost_fields_) == 0 ? Rescue::Outcome::kSaved : Rescue::Outcome::kLost;
+    return (attached_->only_on_device_ | lost_fields_) == 0 ? HostRecovery::Outcome::kSaved
+                                                            : HostRecovery::Outcome::kLost;
   }
-  return attached_->rescue_.poll(unit);
+  return attached_->recovery_.poll(unit);
 }
 
 /// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
@@ -59,17 +60,17 @@ bool DeviceStage::take_host_fallback() {
   if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
     return false;
   }
-  if (successors_.begins_with(*host_fallback_)) {
+  if (replacements_.begins_with(*host_fallback_)) {
     take_next(host_fallback_->version);
   }
-  const Rescue::Outcome rescued = rescue(*host_fallback_);
-  if (rescued == Rescue::Outcome::kWaiting) {
+  const HostRecovery::Outcome recovered = recovery(*host_fallback_);
+  if (recovered == HostRecovery::Outcome::kWaiting) {
     return false;
   }
   InFlightBatch single;
   single.units.push_back(std::exchange(host_fallback_, nullptr));
   memory::Unit& unit = *single.units.front();
-  if (rescued == Rescue::Outcome::kSaved) {
+  if (recovered == HostRecovery::Outcome::kSaved) {
     instance_->process(pool_->batch(unit));
   } else {
     instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kDeviceFailed);
@@ -89,7 +90,7 @@ bool DeviceStage::drain(InFlightBatch& batch_in_flight) {
     if (Clock::now() - batch_in_flight.since <= options_.limit) {
       return false;
     }
-    fail(attached_->rescue_.too_late());
+    fail(attached_->recovery_.too_late());
   }
   batch_in_flight.may_still_run = (!drained.ok() || !*drained) && !attached_->device_nf_->device().is_gone();
   batch_in_flight.state = InFlightBatch::State::kSettling;
@@ -108,21 +109,21 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
       quarantined || batch.may_change_packets() || batch.may_change_on_device(attached_->only_on_device_);
   for (; batch_in_flight.settled_groups < batch_in_flight.group_ends.size(); ++batch_in_flight.settled_groups) {
     const std::size_t end = batch_in_flight.group_ends[batch_in_flight.settled_groups];
-    Rescue::Outcome rescued = is_lost ? Rescue::Outcome::kLost : Rescue::Outcome::kSaved;
-    for (std::size_t i = batch_in_flight.rescued; i < end && rescued == Rescue::Outcome::kSaved; ++i) {
-      rescued = attached_->rescue_.poll(*batch_in_flight.units[i]);
-      if (rescued == Rescue::Outcome::kWaiting) {
+    HostRecovery::Outcome recovered = is_lost ? HostRecovery::Outcome::kLost : HostRecovery::Outcome::kSaved;
+    for (std::size_t i = batch_in_flight.recovered; i < end && recovered == HostRecovery::Outcome::kSaved; ++i) {
+      recovered = attached_->recovery_.poll(*batch_in_flight.units[i]);
+      if (recovered == HostRecovery::Outcome::kWaiting) {
         return false;
       }
-      batch_in_flight.rescued = i + 1;
+      batch_in_flight.recovered = i + 1;
     }
     // the NF has a group as one batch: it is saved or lost as one, for all that one of its units is lost
-    if (rescued == Rescue::Outcome::kSaved) {
+    if (recovered == HostRecovery::Outcome::kSaved) {
       batch.finish_on_cpu(batch_in_flight.settled_groups);
     } else {
       batch.drop(batch_in_flight.settled_groups, quarantined);
     }
-    batch_in_flight.rescued = end;
+    batch_in_flight.recovered = end;
   }
   for (memory::Unit* const unit : batch_in_flight.units) {
     unit->host_fallback = true;
@@ -130,7 +131,7 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
   }
   batch.clear();
   batch_in_flight.settled_groups = 0;
-  batch_in_flight.rescued = 0;
+  batch_in_flight.recovered = 0;
   deliver(batch_in_flight);
   return true;
 }

@@ -26,7 +26,7 @@ DeviceRecovery::DeviceRecovery(std::vector<Part> parts) {
 
 void DeviceRecovery::look(Pause& pause) {
   for (State& state : states_) {
-    look_after(state, pause);
+    monitor(state, pause);
   }
 }
 
@@ -38,7 +38,7 @@ void DeviceRecovery::count_last_losses() {
   }
 }
 
-void DeviceRecovery::look_after(State& state, Pause& pause) {
+void DeviceRecovery::monitor(State& state, Pause& pause) {
   if (state.current().use().allowed()) {
     return;
   }
@@ -76,24 +76,24 @@ Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide
   for (std::size_t i = 0; i < state.part.stages.size(); ++i) {
     DeviceStage* const stage = state.part.stages[i];
     const std::size_t nf = stage->position();
-    auto attachment = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use(),
-                                    nf < bounds.size() ? bounds[nf] : kernel::LaunchBounds{});
-    if (!attachment.ok()) {
-      static_cast<void>(fresh.use().stop(attachment.status()));  // for the stages that have taken theirs
-      return attachment.status();
+    auto binding = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use(),
+                                 nf < bounds.size() ? bounds[nf] : kernel::LaunchBounds{});
+    if (!binding.ok()) {
+      static_cast<void>(fresh.use().stop(binding.status()));  // for the stages that have taken theirs
+      return binding.status();
     }
-    stage->reclaim().reset();  // what was on its way to the stage when the device was lost
+    stage->unbind().reset();  // what was on its way to the stage when the device was lost
     if (side != nullptr) {
       state.sides.push_back(std::move(side));  // lives from here on: a stage may take something of it
     }
-    stage->offer(*std::move(attachment));
-    while (!stage->has_taken_offer()) {
+    stage->bind(*std::move(binding));
+    while (!stage->has_taken_binding()) {
       if (!pause.sleep(kOfferPeriod)) {
         return false;
       }
     }
     // what it had before ends here, and not where packets wait
-    stage->reclaim().reset();
+    stage->unbind().reset();
     state.held[i] = &fresh;
     state.end_unheld_sides();
   }

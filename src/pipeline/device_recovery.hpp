@@ -57,7 +57,7 @@ class DeviceRecovery {
     DeviceSide& current() { return sides.empty() ? *part.side : *sides.back(); }
     void end_unheld_sides();
   };
-  void look_after(State& state, Pause& pause);
+  void monitor(State& state, Pause& pause);
   static Result<bool> bring_back(State& state, std::unique_ptr<DeviceSide> side, Pause& pause);
 
   std::vector<State> states_;

@@ -58,8 +58,8 @@ DeviceStage::~DeviceStage() {
   delete reclaimable_.load();
 }
 
-DeviceStage::Attachment::Attachment(DeviceStage const& stage, kernel::DeviceNf& device_nf,
-                                    packet::FieldSet only_on_device, DeviceUse& use)
+DeviceStage::DeviceBinding::DeviceBinding(DeviceStage const& stage, kernel::DeviceNf& device_nf,
+                                          packet::FieldSet only_on_device, DeviceUse& use)
     : device_nf_(&device_nf),
       only_on_device_(only_on_device),
       use_(&use),
@@ -67,17 +67,17 @@ DeviceStage::Attachment::Attachment(DeviceStage const& stage, kernel::DeviceNf& 
       mover_(stage.options_.make_engine ? stage.options_.make_engine() : copy::make_cpu_engine(),
              {stage.options_.in_flight, stage.options_.units_per_launch * stage.pool_->unit_packets()},
              stage.options_.limit / 2),
-      rescue_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}
+      recovery_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}
 
-DeviceStage::Attachment::~Attachment() {
+DeviceStage::DeviceBinding::~DeviceBinding() {
   if (!use_->answers()) {
     device_nf_->device().abandon(use_->reason());
   }
 }
 
-Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::DeviceNf& device_nf,
-                                                                     packet::FieldSet only_on_device, DeviceUse& use,
-                                                                     kernel::LaunchBounds const& bounds) {
+Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::DeviceNf& device_nf,
+                                                                        packet::FieldSet only_on_device, DeviceUse& use,
+                                                                        kernel::LaunchBounds const& bounds) {
   if (only_on_device != 0 && device_nf.shared() == nullptr) {
     return absl::InvalidArgumentError(
         concat("NF ", instance_->name(), ": a plan with fields left on the device alone needs a shared buffer"));
@@ -86,11 +86,11 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
   const std::uint32_t most = options_.units_per_launch * pool_->unit_packets();
   own.room = most;
   own.max_packets = bounds.max_packets == 0 ? most : std::clamp(bounds.max_packets, pool_->unit_packets(), most);
-  std::unique_ptr<Attachment> attachment(new Attachment(*this, device_nf, only_on_device, use));
+  std::unique_ptr<DeviceBinding> binding(new DeviceBinding(*this, device_nf, only_on_device, use));
   for (std::uint32_t i = 0; i < options_.in_flight; ++i) {
     InFlightBatch batch_in_flight;
     CATENA_ASSIGN_OR_RETURN(batch_in_flight.batch,
-                            nf::DeviceBatch::create(*instance_, device_nf, own, attachment->mover_));
+                            nf::DeviceBatch::create(*instance_, device_nf, own, binding->mover_));
     if (i == 0 && !batch_in_flight.batch->keeps_to_part()) {
       spdlog::warn("{}: its plan moves packets by copies, and so its kernel runs anywhere on {}, not in its part",
                    instance_->name(), device_nf.device().info().name);
@@ -100,13 +100,13 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
       batch_in_flight.timeline.lane = options_.in_flight - 1 - i;  // the last one made is the first one used
     }
     batch_in_flight.slots.reserve(batch_in_flight.batch->room());
-    attachment->idle_.push_back(std::move(batch_in_flight));
+    binding->idle_.push_back(std::move(batch_in_flight));
   }
-  return attachment;
+  return binding;
 }
 
-Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::LaunchBounds const& bounds) {
-  Attachment const* now = nullptr;
+Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::LaunchBounds const& bounds) {
+  DeviceBinding const* now = nullptr;
   {
     const std::scoped_lock lock(attached_mutex_);
     now = attached_.get();  // only an offer ends it
@@ -114,9 +114,9 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Lau
   return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
 }
 
-Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
-                                                                          std::uint32_t max_packets) {
-  Attachment const* now = nullptr;
+Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
+                                                                             std::uint32_t max_packets) {
+  DeviceBinding const* now = nullptr;
   {
     const std::scoped_lock lock(attached_mutex_);
     now = attached_.get();  // only an offer ends it
@@ -127,10 +127,10 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach_next(std::s
   }
   kernel::LaunchBounds bounds;
   bounds.max_packets = max_packets;
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Attachment> attachment,
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceBinding> binding,
                           attach(*kernel, now->only_on_device_, *now->use_, bounds));
-  attachment->own_kernel_ = std::move(kernel);
-  return attachment;
+  binding->own_kernel_ = std::move(kernel);
+  return binding;
 }
 
 kernel::DeviceNf const& DeviceStage::kernel() const {
@@ -143,24 +143,24 @@ device::Device& DeviceStage::device() const {
   return attached_->device_nf_->device();
 }
 
-void DeviceStage::offer(std::unique_ptr<Attachment> attachment) {
+void DeviceStage::bind(std::unique_ptr<DeviceBinding> binding) {
   const std::scoped_lock lock(attached_mutex_);
-  const bool is_same_device = attachment->use_ == attached_->use_;
+  const bool is_same_device = binding->use_ == attached_->use_;
   if (is_same_device && !use().allowed()) {
     return;  // lost meanwhile: an offer of another device may be there already
   }
   is_moving_on_.store(is_same_device, std::memory_order_relaxed);
-  delete offered_.exchange(attachment.release(), std::memory_order_release);
+  delete offered_.exchange(binding.release(), std::memory_order_release);
 }
 
-std::unique_ptr<DeviceStage::Attachment> DeviceStage::reclaim() {
+std::unique_ptr<DeviceStage::DeviceBinding> DeviceStage::unbind() {
   const std::scoped_lock lock(attached_mutex_);
-  std::unique_ptr<Attachment> attachment(reclaimable_.exchange(nullptr, std::memory_order_acquire));
-  if (attachment == nullptr) {
-    attachment.reset(offered_.exchange(nullptr, std::memory_order_acquire));
+  std::unique_ptr<DeviceBinding> binding(reclaimable_.exchange(nullptr, std::memory_order_acquire));
+  if (binding == nullptr) {
+    binding.reset(offered_.exchange(nullptr, std::memory_order_acquire));
     is_moving_on_.store(false, std::memory_order_relaxed);
   }
-  return attachment;
+  return binding;
 }
 
 /// Whether another part of the stage's own device is offered to it: no other launch begins before it is taken.
@@ -168,13 +168,13 @@ bool DeviceStage::is_moving_on() const { return is_moving_on_.load(std::memory_o
 
 /// Goes on with another device, or another part of it, where nothing of what was before is left and what was taken
 /// before that is reclaimed.
-void DeviceStage::take_offer() {
+void DeviceStage::take_binding() {
   if ((use().allowed() && !is_moving_on()) || !in_flight_.empty() || filling_.batch != nullptr ||
       host_fallback_ != nullptr || reclaimable_.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
   const std::scoped_lock lock(attached_mutex_);
-  Attachment* const offered = offered_.load(std::memory_order_acquire);
+  DeviceBinding* const offered = offered_.load(std::memory_order_acquire);
   if (offered == nullptr || (offered->use_ == attached_->use_) != use().allowed()) {
     return;
   }
@@ -192,7 +192,7 @@ void DeviceStage::take_offer() {
 
 /// Whether the next unit is of a version that launches of before keep from beginning.
 bool DeviceStage::waits_for_next() {
-  if (next_ == nullptr || !successors_.begins_with(*next_)) {
+  if (next_ == nullptr || !replacements_.begins_with(*next_)) {
     return false;
   }
   if (!in_flight_.empty()) {
@@ -204,12 +204,12 @@ bool DeviceStage::waits_for_next() {
 
 /// Nothing of the NF is between prepare() and complete().
 void DeviceStage::take_next(std::uint32_t version) {
-  successors_.follow(version, [this](Next& next) {
+  replacements_.follow(version, [this](Next& next) {
     instance_->exchange_nf(*next.instance);
     const std::scoped_lock lock(attached_mutex_);
     // without the device the CPU serves, until another one comes with the kernel of the NF that there is then
-    if (next.attachment != nullptr && next.attachment->use_ == attached_->use_ && use().allowed()) {
-      std::swap(attached_, next.attachment);
+    if (next.binding != nullptr && next.binding->use_ == attached_->use_ && use().allowed()) {
+      std::swap(attached_, next.binding);
     }
   });
 }
@@ -221,7 +221,7 @@ Status DeviceStage::device_status() const {
   return use().reason();
 }
 
-bool DeviceStage::abandoned() const { return abandoned_ || attached_->rescue_.gave_up(); }
+bool DeviceStage::abandoned() const { return abandoned_ || attached_->recovery_.gave_up(); }
 
 void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
   for (memory::Unit* unit : batch_in_flight.units) {
@@ -288,7 +288,7 @@ bool DeviceStage::collect() {
     InFlightBatch& oldest = in_flight_.front();
     if (oldest.state == InFlightBatch::State::kRunning) {
       const bool traced = is_traced(oldest);
-      const std::int64_t looked_ns = traced ? to_ns(Clock::now()) : 0;
+      const std::int64_t checked_ns = traced ? to_ns(Clock::now()) : 0;
       const Result<bool> done = oldest.batch->poll();
       if (!done.ok()) {
         oldest.state = InFlightBatch::State::kDraining;
@@ -302,13 +302,13 @@ bool DeviceStage::collect() {
           break;
         }
         oldest.state = InFlightBatch::State::kDraining;
-        fail(attached_->rescue_.too_late());
+        fail(attached_->recovery_.too_late());
         continue;
       }
       launch_time_ += (took - launch_time_) / kLaunchTimeWeight;
       deliver(oldest);
       if (traced) {
-        log(oldest, looked_ns);
+        log(oldest, checked_ns);
       }
     } else if (!settle(oldest)) {
       break;
@@ -385,7 +385,7 @@ bool DeviceStage::fill() {
         host_fallback_ = unit;
         break;
       }
-      if (filling_.open_packets + unit->count > filling_.batch->room() || successors_.begins_with(*unit)) {
+      if (filling_.open_packets + unit->count > filling_.batch->room() || replacements_.begins_with(*unit)) {
         next_ = unit;
         break;
       }
@@ -420,7 +420,7 @@ bool DeviceStage::fill() {
 Result<Progress> DeviceStage::poll() {
   instance_->board().answer(instance_->nf());
   if (offered_.load(std::memory_order_relaxed) != nullptr) {
-    take_offer();
+    take_binding();
   }
   bool worked = collect();
   if (in_flight_.empty() && !filling_.batch) {  // under a steady load that seldom is so; then packets tell the time

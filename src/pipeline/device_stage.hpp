@@ -8,11 +8,11 @@
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/device_use.hpp"
-#include "pipeline/rescue.hpp"
+#include "pipeline/host_recovery.hpp"
+#include "pipeline/pending_replacement.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/succession.hpp"
 #include "pipeline/ticker.hpp"
-#include "pipeline/unit_lines.hpp"
+#include "pipeline/unit_records.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -47,7 +47,7 @@ struct DeviceStageOptions {
   /// The source's, for Nf::tick().
   std::optional<io::LiveClock> live_clock = {};
   /// For the NF's lines; null if the chain writes no lines.
-  LineBook* lines = nullptr;
+  RecordLog* lines = nullptr;
   /// Initial bounds of launches on the device. max_packets is limited to one unit .. units_per_launch units; 0: the
   /// latter.
   kernel::LaunchBounds bounds = {};
@@ -69,7 +69,7 @@ struct DeviceStageOptions {
 class DeviceStage final : public Stage {
  public:
   /// A device prepared for this stage's launches.
-  class Attachment;
+  class DeviceBinding;
 
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
                                                      kernel::DeviceNf& device_nf, memory::PacketPool& pool,
@@ -79,34 +79,35 @@ class DeviceStage final : public Stage {
   Result<Progress> poll() override;
   /// Creates an attachment for offer(), beside a running stage: takes as long as create(). `bounds`: as options.bounds.
   /// Errors: as create(). Any thread.
-  Result<std::unique_ptr<Attachment>> attach(kernel::DeviceNf& device_nf, packet::FieldSet only_on_device,
-                                             DeviceUse& use, kernel::LaunchBounds const& bounds = {});
+  Result<std::unique_ptr<DeviceBinding>> attach(kernel::DeviceNf& device_nf, packet::FieldSet only_on_device,
+                                                DeviceUse& use, kernel::LaunchBounds const& bounds = {});
   /// The same on the stage's current device, for the only thread that makes offers.
-  Result<std::unique_ptr<Attachment>> attach(kernel::LaunchBounds const& bounds);
+  Result<std::unique_ptr<DeviceBinding>> attach(kernel::LaunchBounds const& bounds);
   /// Of the current attachment, for the only thread that makes offers.
   device::Device& device() const;
   kernel::DeviceNf const& kernel() const;
   /// An NF that replaces this stage's, and its kernel.
   struct Next {
     std::unique_ptr<nf::Instance> instance;
-    std::unique_ptr<Attachment> attachment;
+    std::unique_ptr<DeviceBinding> binding;
   };
   /// Creates the attachment of a Next on the stage's current device, for the only thread that makes offers. `kernel`:
   /// on the same device, with the same plan as kernel(). `max_packets`: as options.bounds. Errors: as create();
   /// Unavailable if the device is out of use.
-  Result<std::unique_ptr<Attachment>> attach_next(std::shared_ptr<kernel::DeviceNf> kernel, std::uint32_t max_packets);
-  Succession<Next>& successors() { return successors_; }
+  Result<std::unique_ptr<DeviceBinding>> attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
+                                                     std::uint32_t max_packets);
+  PendingReplacement<Next>& replacements() { return replacements_; }
   /// The stage takes `attachment` as soon as nothing uses the current one. If both have the same DeviceUse, the stage
   /// starts no launch until then, and takes nothing once the device is out of use. An attachment of another device is
   /// taken only when the current device is out of use. The previous attachment goes to reclaim(). With another device,
   /// downstream stages must have taken theirs first: they will get units whose data is only on it. Any thread, one
   /// offer at a time.
-  void offer(std::unique_ptr<Attachment> attachment);
+  void bind(std::unique_ptr<DeviceBinding> binding);
   /// Whether the last offer was taken.
-  bool has_taken_offer() const { return offered_.load(std::memory_order_acquire) == nullptr; }
+  bool has_taken_binding() const { return offered_.load(std::memory_order_acquire) == nullptr; }
   /// The attachment before the last offer taken, or an offer not taken, so that it is not destroyed on the packet path.
   /// Any thread.
-  std::unique_ptr<Attachment> reclaim();
+  std::unique_ptr<DeviceBinding> unbind();
   /// Position of its NF in the chain.
   std::uint32_t position() const { return position_; }
   /// OK, or why the device is out of use for the chain, even if this stage had no work left. Any thread.
@@ -140,12 +141,12 @@ class DeviceStage final : public Stage {
     State state = State::kRunning;
     bool may_still_run = false;  ///< of a settling batch
     std::size_t settled_groups = 0;
-    std::size_t rescued = 0;  ///< number of units settled, or waiting only for others of their group
+    std::size_t recovered = 0;  ///< number of units settled, or waiting only for others of their group
   };
   DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
               memory::UnitQueue& out, DeviceStageOptions const& options);
   bool is_moving_on() const;
-  void take_offer();
+  void take_binding();
   bool waits_for_next();
   void take_next(std::uint32_t version);
   DeviceUse& use() const;
@@ -164,7 +165,7 @@ class DeviceStage final : public Stage {
   bool take_host_fallback();
   /// Whether data of the unit is on a lost device.
   bool is_stale(memory::Unit const& unit) const { return unit.device_epoch != 0 && unit.device_epoch != use().epoch(); }
-  Rescue::Outcome rescue(memory::Unit const& unit);
+  HostRecovery::Outcome recovery(memory::Unit const& unit);
   memory::Unit* take_unit();
   bool is_drained() const;
   bool waited_enough() const;
@@ -176,12 +177,12 @@ class DeviceStage final : public Stage {
   memory::UnitQueue* out_;
   DeviceStageOptions options_;
   Ticker ticker_;
-  std::unique_ptr<Attachment> attached_;  ///< never null
-  mutable std::mutex attached_mutex_;     ///< for other readers than the polling thread
-  std::atomic<Attachment*> offered_{nullptr};
+  std::unique_ptr<DeviceBinding> attached_;  ///< never null
+  mutable std::mutex attached_mutex_;        ///< for other readers than the polling thread
+  std::atomic<DeviceBinding*> offered_{nullptr};
   std::atomic<bool> is_moving_on_{false};  ///< offered_ is of the stage's current device
-  std::atomic<Attachment*> reclaimable_{nullptr};
-  Succession<Next> successors_;
+  std::atomic<DeviceBinding*> reclaimable_{nullptr};
+  PendingReplacement<Next> replacements_;
   std::deque<InFlightBatch> in_flight_;
   InFlightBatch filling_;
   std::uint32_t launches_ = 0;    ///< number started
@@ -195,15 +196,15 @@ class DeviceStage final : public Stage {
   bool abandoned_ = false;
 };
 
-class DeviceStage::Attachment {
+class DeviceStage::DeviceBinding {
  public:
-  ~Attachment();
-  Attachment(Attachment const&) = delete;
-  Attachment& operator=(Attachment const&) = delete;
+  ~DeviceBinding();
+  DeviceBinding(DeviceBinding const&) = delete;
+  DeviceBinding& operator=(DeviceBinding const&) = delete;
 
  private:
   friend class DeviceStage;
-  Attachment(DeviceStage const& stage, kernel::DeviceNf& device_nf, packet::FieldSet only_on_device, DeviceUse& use);
+  DeviceBinding(DeviceStage const& stage, kernel::DeviceNf& device_nf, packet::FieldSet only_on_device, DeviceUse& use);
 
   std::shared_ptr<kernel::DeviceNf> own_kernel_;  ///< device_nf_, if it is not the device side's
   kernel::DeviceNf* device_nf_;
@@ -211,7 +212,7 @@ class DeviceStage::Attachment {
   DeviceUse* use_;
   std::vector<InFlightBatch> idle_;
   copy::HostMover mover_;  ///< for the batches, and destroyed before them
-  Rescue rescue_;
+  HostRecovery recovery_;
 };
 
 }  // namespace catena::runtime

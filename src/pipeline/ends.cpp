@@ -55,9 +55,9 @@ std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& port) {
 }
 
 Result<std::vector<std::unique_ptr<io::Source>>> open_sources(PortConfig const& rx, std::vector<io::DpdkPort>& ports,
-                                                              Division& division, std::stop_token const& give_up) {
+                                                              ShardMap& shard_map, std::stop_token const& give_up) {
   const auto parts = static_cast<std::uint32_t>(ports.size());
-  const io::PartOf part_of = [&division](packet::Packet const& packet) { return division.shard_of(packet); };
+  const io::PartOf part_of = [&shard_map](packet::Packet const& packet) { return shard_map.shard_of(packet); };
   if (parts > 1 && rx.kind == PortKind::kGenerator) {
     return io::make_generators(rx.generator, parts, part_of);
   }
@@ -104,7 +104,7 @@ Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions
 }
 
 Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
-                       std::span<const std::shared_ptr<memory::PacketPool>> pools, Division division) {
+                       std::span<const std::shared_ptr<memory::PacketPool>> pools, ShardMap shard_map) {
   const std::vector<std::string> none;
   std::vector<memory::PacketPool*> of;
   for (auto const& pool : pools) {
@@ -112,7 +112,7 @@ Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const
   }
   io::SharedEnds shared{nullptr, config.rx.is_shared, config.tx.is_shared, config.name, config.rx.matches};
   if (shared.rx || shared.tx) {
-    shared.switches = options.switches != nullptr ? options.switches : io::make_port_switches();
+    shared.switches = options.switches != nullptr ? options.switches : io::make_shared_port_registry();
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<io::DpdkPort> ports,
                           io::open_dpdk_ports(options.make_source ? none : config.rx.devices,
@@ -121,7 +121,7 @@ Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const
   if (options.make_source) {
     CATENA_ASSIGN_OR_RETURN(ends.sources.emplace_back(), options.make_source());
   } else {
-    CATENA_ASSIGN_OR_RETURN(ends.sources, open_sources(config.rx, ports, division, options.processes.give_up));
+    CATENA_ASSIGN_OR_RETURN(ends.sources, open_sources(config.rx, ports, shard_map, options.processes.give_up));
   }
   if (options.make_sink) {
     CATENA_ASSIGN_OR_RETURN(ends.sinks.emplace_back(), options.make_sink());

@@ -4,7 +4,7 @@
 #include "chain/run_options.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
-#include "pipeline/split.hpp"
+#include "pipeline/shard_map.hpp"
 
 #include <memory>
 #include <span>
@@ -34,7 +34,7 @@ Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions
 /// packets of the shard with its number by `division`; precondition: may_divide_ends(). Errors: as the factories of the
 /// sources and sinks.
 Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
-                       std::span<const std::shared_ptr<memory::PacketPool>> pools, Division division);
+                       std::span<const std::shared_ptr<memory::PacketPool>> pools, ShardMap shard_map);
 
 /// "pcap office.pcap", for the report.
 std::string describe(chain::PortConfig const& port);

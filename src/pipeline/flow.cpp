@@ -23,10 +23,10 @@ CongestionMonitor::State CongestionMonitor::next_state(std::uint64_t packets) co
 }
 
 void CongestionMonitor::look(std::chrono::steady_clock::time_point now) {
-  if (now - looked_ < period_) {
+  if (now - checked_ < period_) {
     return;
   }
-  looked_ = now;
+  checked_ = now;
   const std::uint64_t packets = queue_->packets();
   most_ = std::max(std::uint64_t{most_}, packets);
   const State before = state();
@@ -57,7 +57,7 @@ bool RateController::is_on() const {
   return is_any_free;
 }
 
-EdgeFilter::EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors)
+EdgeFilter::EdgeFilter(std::span<const chain::NextNodeTable> tables, std::vector<CongestionMonitor const*> monitors)
     : tables_(tables), monitors_(std::move(monitors)), is_crowded_(monitors_.size()) {}
 
 bool EdgeFilter::look() {
@@ -71,7 +71,7 @@ bool EdgeFilter::look() {
 
 bool EdgeFilter::refuses(packet::Packet const& packet) const {
   for (std::size_t node = 0;;) {
-    const std::optional<chain::SteerTable::Decision> decision = tables_[node].foresee(packet);
+    const std::optional<chain::NextNodeTable::Decision> decision = tables_[node].foresee(packet);
     if (!decision) {
       return false;  // what an NF makes of it decides where it goes
     }

@@ -3,7 +3,7 @@
 
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
-#include "io/bell.hpp"
+#include "io/event_notifier.hpp"
 #include "packet/memory/unit_queue.hpp"
 
 #include <catena/core/counter.hpp>
@@ -65,7 +65,7 @@ class CongestionMonitor {
   chain::FlowLimits limits_;
   std::uint32_t receivers_;
   std::chrono::nanoseconds period_;
-  std::chrono::steady_clock::time_point looked_{};
+  std::chrono::steady_clock::time_point checked_{};
   std::atomic<State> state_{State::kFree};
   Counter slow_downs_;
   Counter fasten_ups_;
@@ -134,12 +134,12 @@ class SourcePauses {
     }
   }
   /// Rung when any() has changed; for one thread.
-  io::Bell& changed() { return changed_; }
+  io::EventNotifier& changed() { return changed_; }
 
  private:
   std::atomic<std::uint32_t> paused_{0};
   std::atomic<std::uint64_t> count_{0};
-  io::Bell changed_;
+  io::EventNotifier changed_;
 };
 
 /// At rx of a live source, which cannot wait: finds packets on their way to an NF with half of its share of memory
@@ -148,14 +148,14 @@ class SourcePauses {
 class EdgeFilter {
  public:
   /// `tables`: of rx and of the NFs. `monitors`: of the NFs, by their numbers. All outlive this.
-  EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors);
+  EdgeFilter(std::span<const chain::NextNodeTable> tables, std::vector<CongestionMonitor const*> monitors);
 
   /// Checks all rings for the next packets: whether any packet could be refused.
   bool look();
   bool refuses(packet::Packet const& packet) const;
 
  private:
-  std::span<const chain::SteerTable> tables_;
+  std::span<const chain::NextNodeTable> tables_;
   std::vector<CongestionMonitor const*> monitors_;
   std::vector<bool> is_crowded_;  ///< of each NF, at the last check
 };

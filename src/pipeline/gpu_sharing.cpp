@@ -18,7 +18,7 @@ using share::Mode;
 using share::Parts;
 
 /// How often it is looked whether there are other parts.
-constexpr std::chrono::milliseconds kPeriod = share::Division::kPeriod;
+constexpr std::chrono::milliseconds kPeriod = share::PartitionPlan::kPeriod;
 /// How often a stage is asked whether it has taken its offer.
 constexpr std::chrono::microseconds kOfferPeriod{100};
 /// NFs of all chains that share a device, where parts are fine enough for any number.
@@ -54,19 +54,19 @@ GpuSharing::GpuSharing(device::DeviceInfo info, chain::SharingOptions const& opt
       stages_(nfs_.size()),
       elsewhere_(nfs_.size()),
       known_costs_(nfs_.size()),
-      division_(is_alone()                     ? std::make_shared<share::Division>(options.mode)
-                : options.divisions != nullptr ? options.divisions->of(device::identity(info_))
-                                               : nullptr) {
+      partition_plan_(is_alone()                           ? std::make_shared<share::PartitionPlan>(options.mode)
+                      : options.partition_plans != nullptr ? options.partition_plans->of(device::identity(info_))
+                                                           : nullptr) {
   meter_.start({}, packet_bytes, {});
 }
 
 Result<std::unique_ptr<GpuSharing>> GpuSharing::create(device::Device& device, chain::SharingOptions const& options,
                                                        std::vector<Nf> nfs, std::uint32_t packet_bytes) {
   std::unique_ptr<GpuSharing> sharing(new GpuSharing(device.info(), options, std::move(nfs), packet_bytes));
-  CATENA_RETURN_IF_ERROR(sharing->settle_shape(device));
-  CATENA_RETURN_IF_ERROR(sharing->settle_turns(device));
+  CATENA_RETURN_IF_ERROR(sharing->resolve_shape(device));
+  CATENA_RETURN_IF_ERROR(sharing->resolve_turns(device));
   if (!options.given) {
-    CATENA_ASSIGN_OR_RETURN(sharing->member_, sharing->division_->join(
+    CATENA_ASSIGN_OR_RETURN(sharing->member_, sharing->partition_plan_->join(
                                                   sharing->shape_, [self = sharing.get()] { return self->demands(); }));
   }
   CATENA_ASSIGN_OR_RETURN(sharing->parts_, sharing->parts_now());
@@ -75,7 +75,7 @@ Result<std::unique_ptr<GpuSharing>> GpuSharing::create(device::Device& device, c
 }
 
 /// Who sees to it that kernels run one after another, where they are to.
-Status GpuSharing::settle_turns(device::Device& device) {
+Status GpuSharing::resolve_turns(device::Device& device) {
   if (options_.mode != Mode::kTemporal || info_.has_turns) {
     return absl::OkStatus();
   }
@@ -115,7 +115,7 @@ bool GpuSharing::are_all_elsewhere() const {
 }
 
 /// How many compute units there are to share, and in which multiples.
-Status GpuSharing::settle_shape(device::Device& device) {
+Status GpuSharing::resolve_shape(device::Device& device) {
   const std::uint32_t all = info_.compute_units;
   shape_ = {options_.compute_units == 0 ? all : std::min(options_.compute_units, all), 1};
   if (options_.parts == Parts::kGreen) {
@@ -227,7 +227,7 @@ Result<GpuSharing::Partitions> GpuSharing::divide(device::Device& device, std::v
 
 std::uint32_t GpuSharing::launch_packets(std::size_t nf, share::Share const& share) const {
   const std::uint64_t packets = share.batch() / nfs_[nf].stages;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(packets, nfs_[nf].least_packets, nfs_[nf].most_packets));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(packets, nfs_[nf].least_packets, nfs_[nf].max_packets));
 }
 
 Result<std::vector<kernel::LaunchBounds>> GpuSharing::bounds_for(device::Device& device,
@@ -254,7 +254,7 @@ kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& shar
     const std::uint64_t groups = items / nfs_[nf].group_size / nfs_[nf].stages;
     bounds.max_groups = static_cast<std::uint32_t>(std::max<std::uint64_t>(groups, 1));
   }
-  bounds.turns = takes_turns_ ? &turns_ : nullptr;
+  bounds.serializer = takes_turns_ ? &serializer_ : nullptr;
   return bounds;
 }
 
@@ -300,7 +300,7 @@ std::chrono::milliseconds GpuSharing::look(Pause& pause) {
 
 /// Takes other parts where there are some. As hand_out(), and as Division::look(), whose parts are taken all the same.
 Status GpuSharing::follow(Pause& pause) {
-  Status looked = options_.given ? absl::OkStatus() : division_->look();
+  Status looked = options_.given ? absl::OkStatus() : partition_plan_->look();
   CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
   if (parts != parts_ || (is_mixed_ && !is_lost())) {
     looked.Update(hand_out(parts, pause));
@@ -339,20 +339,20 @@ Status GpuSharing::hand_out(std::vector<share::Part> const& parts, Pause& pause)
 
 /// True where `pause` ended in between.
 Result<bool> GpuSharing::hand_to(DeviceStage& stage, kernel::LaunchBounds const& bounds, Pause& pause) {
-  Result<std::unique_ptr<DeviceStage::Attachment>> attachment = stage.attach(bounds);
-  if (!attachment.ok()) {
-    return stage.device_status().ok() ? Result<bool>(attachment.status()) : Result<bool>(false);
+  Result<std::unique_ptr<DeviceStage::DeviceBinding>> binding = stage.attach(bounds);
+  if (!binding.ok()) {
+    return stage.device_status().ok() ? Result<bool>(binding.status()) : Result<bool>(false);
   }
   // of a device that is out of use the stage takes nothing more, and whoever brings it back makes the next offer
-  stage.offer(*std::move(attachment));
-  while (stage.device_status().ok() && !stage.has_taken_offer()) {
+  stage.bind(*std::move(binding));
+  while (stage.device_status().ok() && !stage.has_taken_binding()) {
     if (!pause.sleep(kOfferPeriod)) {
       return true;
     }
   }
   // what it had before ends here, and not where packets wait
-  if (stage.has_taken_offer()) {
-    stage.reclaim().reset();
+  if (stage.has_taken_binding()) {
+    stage.unbind().reset();
   }
   return false;
 }

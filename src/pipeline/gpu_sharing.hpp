@@ -7,7 +7,7 @@
 #include "pipeline/device_stage.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/process_stage.hpp"
-#include "plan/sharing/division.hpp"
+#include "plan/sharing/partition_plan.hpp"
 #include "plan/sharing/traffic.hpp"
 
 #include <atomic>
@@ -42,7 +42,7 @@ class GpuSharing {
     std::uint32_t group_size = 64;    ///< of its kernel
     std::uint32_t stages = 1;         ///< number sharing its partition: one per shard
     std::uint32_t least_packets = 1;  ///< minimum capacity of a launch, for any partition: a unit
-    std::uint32_t most_packets = UINT32_MAX;
+    std::uint32_t max_packets = UINT32_MAX;
     bool is_elsewhere = false;  ///< in a separate process, which keeps to the partition itself
     /// Number of waiting packets that shows its partition to be too small: so many never wait just for the next launch.
     std::uint64_t backlog_packets = UINT64_MAX;
@@ -56,7 +56,8 @@ class GpuSharing {
   };
 
   /// `packet_bytes`: the expected average. Errors: FailedPrecondition in mode `scheduled` for an unmeasured NF; as
-  /// share::Division::join() and Device::divide(); Unimplemented for a mode or partitions not supported by the device.
+  /// share::PartitionPlan::join() and Device::divide(); Unimplemented for a mode or partitions not supported by the
+  /// device.
   static Result<std::unique_ptr<GpuSharing>> create(device::Device& device, chain::SharingOptions const& options,
                                                     std::vector<Nf> nfs, std::uint32_t packet_bytes);
   GpuSharing(GpuSharing const&) = delete;
@@ -99,8 +100,8 @@ class GpuSharing {
   using Partitions = std::vector<std::shared_ptr<device::Partition>>;  ///< of each NF, or null
   GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, std::vector<Nf> nfs,
              std::uint32_t packet_bytes);
-  Status settle_shape(device::Device& device);
-  Status settle_turns(device::Device& device);
+  Status resolve_shape(device::Device& device);
+  Status resolve_turns(device::Device& device);
   Result<std::vector<share::NfDemand>> demands();
   std::optional<share::NfCost> cost_of(std::size_t nf, std::uint32_t packet_bytes);
   bool does_any_part_for(share::NfCost const& cost, double limit_ns) const;
@@ -118,7 +119,7 @@ class GpuSharing {
   bool is_lost() const;
   bool has_lost(std::size_t nf) const;
   bool are_all_elsewhere() const;
-  bool is_alone() const { return options_.divisions == nullptr && !options_.given; }
+  bool is_alone() const { return options_.partition_plans == nullptr && !options_.given; }
   Result<std::vector<share::Part>> parts_now();
 
   device::DeviceInfo info_;
@@ -127,7 +128,7 @@ class GpuSharing {
   share::GpuShape shape_;
   std::uint32_t units_ = 0;  ///< shared compute units
   bool takes_turns_ = false;
-  device::Turns turns_;
+  device::StreamSerializer serializer_;
   std::vector<kernel::LaunchBounds> first_bounds_;  ///< of each NF, until start()
   std::vector<std::vector<DeviceStage*>> stages_;   ///< of each NF
   std::vector<ProcessPart*> elsewhere_;             ///< of each NF, or null
@@ -142,8 +143,8 @@ class GpuSharing {
   std::function<Traffic()> traffic_;                       ///< null while the chain does not run
   share::TrafficMeter meter_;
   std::atomic<std::uint64_t> changes_{0};
-  std::shared_ptr<share::Division> division_;
-  std::unique_ptr<share::Division::Member> member_;  ///< destroyed before all that it calls
+  std::shared_ptr<share::PartitionPlan> partition_plan_;
+  std::unique_ptr<share::PartitionPlan::Member> member_;  ///< destroyed before all that it calls
 };
 
 }  // namespace catena::runtime

@@ -39,16 +39,16 @@ void start_with_larger_packets(GpuSharing& sharing) {
   std::this_thread::sleep_for(2 * share::TrafficMeter::kMinPeriod);  // then the next look finds them
 }
 
-chain::SharingOptions in_one_division(share::Mode mode) {
+chain::SharingOptions in_one_partition_plan(share::Mode mode) {
   chain::SharingOptions options{mode, share::Parts::kBlocks};
-  options.divisions = std::make_shared<share::Divisions>(mode);
+  options.partition_plans = std::make_shared<share::PartitionPlans>(mode);
   return options;
 }
 
 /// Another chain gets its parts though one has packets that are larger than it expected. `larger`: what they cost.
 void expect_parts_beside_larger_packets(device::Device& device, share::Mode mode,
                                         std::optional<share::NfCost> const& larger) {
-  const chain::SharingOptions options = in_one_division(mode);
+  const chain::SharingOptions options = in_one_partition_plan(mode);
   const auto first = share(device, options, "first", larger);
   ASSERT_TRUE(first.ok()) << first.status();
   start_with_larger_packets(**first);
@@ -82,7 +82,7 @@ TEST(GpuSharing, a_chain_that_does_not_run_yet_takes_nothing_from_one_that_needs
   Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(opened.ok()) << opened.status();
   device::Device& device = **opened;
-  const chain::SharingOptions options = in_one_division(share::Mode::kScheduled);
+  const chain::SharingOptions options = in_one_partition_plan(share::Mode::kScheduled);
   const auto busy = share(device, options, "busy");
   ASSERT_TRUE(busy.ok()) << busy.status();
   const std::uint32_t all = (*busy)->allocations().front().units;
@@ -100,7 +100,7 @@ TEST(GpuSharing, a_chain_that_does_not_run_yet_takes_nothing_from_one_that_needs
   EXPECT_GT((*busy)->allocations().front().units, all / 2);
   // as soon as it runs, it has its share
   (*waits)->start(more_than_it_can, false);
-  std::this_thread::sleep_for(share::Division::kPeriod);
+  std::this_thread::sleep_for(share::PartitionPlan::kPeriod);
   (*waits)->look(pause);
   EXPECT_GT((*waits)->allocations().front().units, 1U);
   (*waits)->stop();

@@ -47,7 +47,7 @@ void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
   ++polls_;
 }
 
-RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop, LineBook* lines)
+RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop, RecordLog* lines)
     : HostStage("rx"), source_(&source), pool_(&pool), out_(std::move(out)), stop_(&stop), lines_(lines) {}
 
 Result<Progress> RxStage::poll() {
@@ -141,12 +141,12 @@ void RxStage::refuse(packet::Batch const& packets) {
 /// Ends the source where packets would be waited for in vain.
 void RxStage::find_exhausted() {
   if (error_.ok()) {
-    error_ = still_coming(*pool_, 1 + out_.units_wanted(), out_.slots_wanted());
+    error_ = pending_slots(*pool_, 1 + out_.units_wanted(), out_.slots_wanted());
   }
 }
 
 CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
-                   memory::UnitQueue& out, std::optional<io::LiveClock> live_clock, LineBook* lines, Fetch fetch)
+                   memory::UnitQueue& out, std::optional<io::LiveClock> live_clock, RecordLog* lines, Fetch fetch)
     : HostStage(instance.name()),
       instance_(&instance),
       position_(position),
@@ -169,12 +169,12 @@ Result<Progress> CpuStage::poll() {
     if (unit == nullptr) {
       break;
     }
-    if (successors_.begins_with(*unit)) {
+    if (replacements_.begins_with(*unit)) {
       if (!done_.empty() && lines_ == nullptr) {  // they are still to be processed
         held_ = unit;
         break;
       }
-      successors_.follow(unit->version, [this](auto& next) { instance_->exchange_nf(*next); });
+      replacements_.follow(unit->version, [this](auto& next) { instance_->exchange_nf(*next); });
     }
     packets += unit->count;
     done_.push_back(unit);
@@ -205,16 +205,16 @@ void CpuStage::process(packet::Batch const& batch) {
   instance_->process(batch);
 }
 
-HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)
+ReshardStage::ReshardStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)
     : HostStage("hand-over"), pool_(&pool), in_(std::move(in)), out_(std::move(out)), devices_change_(devices_change) {}
 
-Result<Progress> HandOverStage::poll() {
+Result<Progress> ReshardStage::poll() {
   if (in_.drained()) {
     out_.close();
     return Progress::kFinished;
   }
   if (!out_.is_ready()) {
-    CATENA_RETURN_IF_ERROR(still_coming(*pool_, out_.units_wanted()));
+    CATENA_RETURN_IF_ERROR(pending_slots(*pool_, out_.units_wanted()));
     return Progress::kIdle;
   }
   memory::Unit* unit = in_.pop();
@@ -231,7 +231,7 @@ Result<Progress> HandOverStage::poll() {
   return Progress::kWorked;
 }
 
-TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder, LineBook* lines)
+TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder, RecordLog* lines)
     : HostStage("tx"), sink_(&sink), pool_(&pool), in_(std::move(in)), recorder_(recorder), lines_(lines) {}
 
 Result<Progress> TxStage::poll() {

@@ -7,12 +7,12 @@
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
+#include "pipeline/pending_replacement.hpp"
 #include "pipeline/recorder.hpp"
-#include "pipeline/split.hpp"
+#include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/succession.hpp"
 #include "pipeline/ticker.hpp"
-#include "pipeline/unit_lines.hpp"
+#include "pipeline/unit_records.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -30,7 +30,7 @@ class RxStage final : public HostStage {
   /// `out`: destination of units. `stop`: ends this stage and all other readers of the flag; an error of the source
   /// sets it. `lines`: for the arrival of each packet; null if the chain writes no lines.
   RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop,
-          LineBook* lines = nullptr);
+          RecordLog* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return !sockets().empty(); }
   std::vector<int> sockets() const override { return source_->sockets(); }
@@ -41,7 +41,7 @@ class RxStage final : public HostStage {
   /// Starts receiving before the chain runs, with packet numbers from `index`. Back-pressure is off until
   /// begin_with_chain(). No packet is refused before the backlog of that time has left the queue. Before the first
   /// poll.
-  void begin_in_front(std::uint64_t index) {
+  void start_receiving(std::uint64_t index) {
     next_index_ = index;
     is_in_front_ = true;
     has_backlog_ = true;
@@ -69,7 +69,7 @@ class RxStage final : public HostStage {
   memory::PacketPool* pool_;
   Splitter out_;
   std::atomic<bool>* stop_;
-  LineBook* lines_;
+  RecordLog* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
   bool is_in_front_ = false;
@@ -93,12 +93,12 @@ enum class Fetch : std::uint8_t {
 class CpuStage final : public HostStage {
  public:
   CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
-           memory::UnitQueue& out, std::optional<io::LiveClock> live_clock = std::nullopt, LineBook* lines = nullptr,
+           memory::UnitQueue& out, std::optional<io::LiveClock> live_clock = std::nullopt, RecordLog* lines = nullptr,
            Fetch fetch = Fetch::kToRead);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }  // ticks are rare
   /// Instances whose NFs replace this one's.
-  Succession<std::unique_ptr<nf::Instance>>& successors() { return successors_; }
+  PendingReplacement<std::unique_ptr<nf::Instance>>& replacements() { return replacements_; }
 
  private:
   void process(packet::Batch const& batch);
@@ -109,19 +109,19 @@ class CpuStage final : public HostStage {
   memory::UnitQueue* in_;
   memory::UnitQueue* out_;
   Ticker ticker_;
-  LineBook* lines_;
+  RecordLog* lines_;
   Fetch fetch_;
-  Succession<std::unique_ptr<nf::Instance>> successors_;
+  PendingReplacement<std::unique_ptr<nf::Instance>> replacements_;
   memory::Unit* held_ = nullptr;      ///< the first unit of another version, not for the current NF
   std::vector<memory::Unit*> done_;   ///< pushed together
   std::vector<std::uint32_t> slots_;  ///< their slots
 };
 
 /// Between NFs with different sharding: merges units and divides them again.
-class HandOverStage final : public HostStage {
+class ReshardStage final : public HostStage {
  public:
   /// `devices_change`: downstream NFs copy their data to a device again, whatever happened to an upstream device.
-  HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change = false);
+  ReshardStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change = false);
   /// ResourceExhausted if a device that never answered keeps too many units to continue.
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
@@ -137,7 +137,8 @@ class HandOverStage final : public HostStage {
 class TxStage final : public HostStage {
  public:
   /// `recorder` and `lines`: null if the chain writes no lines.
-  TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder = nullptr, LineBook* lines = nullptr);
+  TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder = nullptr,
+          RecordLog* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   io::Sink const& sink() const { return *sink_; }
@@ -151,7 +152,7 @@ class TxStage final : public HostStage {
   memory::PacketPool* pool_;
   Merger in_;
   Recorder* recorder_;
-  LineBook* lines_;
+  RecordLog* lines_;
   Histogram latency_;
 };
 

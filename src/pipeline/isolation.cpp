@@ -152,7 +152,7 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> add_nf(std::shared_ptr<nf_proces
                                                        std::size_t number, chain::NfConfig const& config,
                                                        std::string const& plugin,
                                                        std::vector<nf::NamedOutput> outputs) {
-  Result<nf_process::Described> described = process->add({config.type, plugin}, std::move(outputs));
+  Result<nf_process::NfInfo> described = process->add({config.type, plugin}, std::move(outputs));
   if (!described.ok()) {
     return absl::IsNotFound(described.status())
                ? Status(described.status().code(),

@@ -44,7 +44,7 @@ bool has_bounds_of(PacketEntry const& entry, packet::Packet const& packet) {
 
 ProcessStage::ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
                            memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out,
-                           std::chrono::milliseconds limit, LineBook* lines)
+                           std::chrono::milliseconds limit, RecordLog* lines)
     : HostStage(instances.front()->name()),
       position_(position),
       lines_(lines),
@@ -64,14 +64,14 @@ Result<Progress> ProcessStage::poll() {
   }
   const bool may_take = this->may_take();
   bool worked = false;
-  if (link_ == nullptr) {
-    if (auto link = process_->take_link(); link != nullptr) {
-      begin(std::move(link));
+  if (connection_ == nullptr) {
+    if (auto connection = process_->take_connection(); connection != nullptr) {
+      begin(std::move(connection));
     }
   }
-  if (link_ != nullptr) {
+  if (connection_ != nullptr) {
     exchange_parts();
-    const bool is_gone = link_->is_gone.load(std::memory_order_acquire);  // then nothing more is written
+    const bool is_gone = connection_->is_gone.load(std::memory_order_acquire);  // then nothing more is written
     worked = receive();
     if (is_gone) {
       while (receive()) {  // what it gave back before it went
@@ -82,24 +82,24 @@ Result<Progress> ProcessStage::poll() {
       worked = (may_take && send()) || worked;
     }
   } else {
-    nf_process::silence(process_->bell());
+    nf_process::clear(process_->notifier());
     worked = process_->is_down() && drop_waiting();
   }
-  return worked ? Progress::kWorked : look_for_end();
+  return worked ? Progress::kWorked : find_end();
 }
 
-void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
-  link_ = std::move(link);
-  to_nf_ = link_->channel.writer_to_nf(process_->bell());
-  of_host_ = link_->channel.reader_of_host(process_->bell());
+void ProcessStage::begin(std::shared_ptr<nf_process::Connection> connection) {
+  connection_ = std::move(connection);
+  to_nf_ = connection_->channel.writer_to_nf(process_->notifier());
+  of_host_ = connection_->channel.reader_of_host(process_->notifier());
   if (lines_ != nullptr) {
-    lines_of_host_ = link_->channel.line_reader();
+    lines_of_host_ = connection_->channel.line_reader();
     said_.assign(1, {});
     said_bytes_ = 0;
   }
   free_blocks_.clear();
-  for (std::uint32_t block = link_->channel.shape().depth; block > 0; --block) {
-    free_blocks_.push_back((block - 1) * link_->channel.shape().unit_packets);
+  for (std::uint32_t block = connection_->channel.shape().depth; block > 0; --block) {
+    free_blocks_.push_back((block - 1) * connection_->channel.shape().unit_packets);
   }
   for (OfNf& nf : nfs_) {
     nf.given_part = {};
@@ -111,24 +111,24 @@ void ProcessStage::exchange_parts() {
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     OfNf& nf = nfs_[i];
     if (const nf_process::GpuPart part = nf.part->given(); part != nf.given_part) {
-      link_->channel.give_part(i, part);
+      connection_->channel.give_part(i, part);
       nf.given_part = part;
     }
-    nf.part->take(link_->channel.taken_part(i));
+    nf.part->take(connection_->channel.taken_part(i));
   }
 }
 
 /// Those that are there, about units that come back later: of the next one all, as the process has no room for more; of
 /// others as much as it has room for itself. So what is kept does not grow with the units that are on the way.
 Status ProcessStage::gather_lines() {
-  constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // more is no unit's
+  constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // more is no unit's
   const auto is_enough = [this] { return said_.size() > 1 && said_bytes_ >= nf_process::kLineRingBytes; };
   while (lines_of_host_ && !is_enough()) {
     CATENA_ASSIGN_OR_RETURN(auto line, lines_of_host_->next());
     if (!line) {
       break;
     }
-    Said& said = said_.back();
+    RecordQueue& said = said_.back();
     std::size_t bytes = 0;
     if (auto* record = std::get_if<nf_process::RecordOf>(&*line); record != nullptr) {
       bytes = sizeof *record + record->line.fields.size();
@@ -141,7 +141,7 @@ Status ProcessStage::gather_lines() {
     }
     said.bytes += bytes;
     said_bytes_ += bytes;
-    if (said_bytes_ > kMostBytes || said_.size() > sent_.size() + 1) {
+    if (said_bytes_ > kMaxBytes || said_.size() > sent_.size() + 1) {
       return absl::DataLossError("more records than packets");
     }
   }
@@ -156,11 +156,11 @@ Status ProcessStage::take_lines_of(memory::Unit const& unit) {
   if (said_.size() < 2) {
     return absl::DataLossError("a unit without the end of its records");
   }
-  Said said = std::move(said_.front());
+  RecordQueue said = std::move(said_.front());
   said_.pop_front();
   said_bytes_ -= said.bytes;
   CATENA_RETURN_IF_ERROR(check_lines(said, pool_->batch(unit)));
-  UnitLines& lines = lines_->of(unit);
+  UnitRecords& lines = lines_->of(unit);
   for (nf_process::RecordOf& record : said.records) {
     lines.records.push_back({position_ + record.nf, std::move(record.line)});
   }
@@ -171,7 +171,7 @@ Status ProcessStage::take_lines_of(memory::Unit const& unit) {
 }
 
 /// Whether each line is of an NF that had the packet, of which `entries_` says what became.
-Status ProcessStage::check_lines(Said const& said, packet::Batch const& batch) const {
+Status ProcessStage::check_lines(RecordQueue const& said, packet::Batch const& batch) const {
   const auto had_packet = [&](std::uint32_t nf, std::uint64_t index) {
     const std::optional<std::uint32_t> i = find_packet(batch, index);
     return i && nf < nfs_.size() && is_alive(batch.meta().verdict[batch.slots()[*i]]) &&
@@ -196,7 +196,7 @@ Status ProcessStage::check_lines(Said const& said, packet::Batch const& batch) c
 bool ProcessStage::receive() {
   bool worked = false;
   if (const Status status = gather_lines(); !status.ok()) {
-    process_->fail(*link_, concat("NF process violated the protocol: ", std::string(status.message())));
+    process_->fail(*connection_, concat("NF process violated the protocol: ", std::string(status.message())));
     return false;
   }
   for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
@@ -210,7 +210,7 @@ bool ProcessStage::receive() {
           sent_.empty() ? absl::DataLossError("it returns a unit it does not have") : take(sent_.front(), **message);
     }
     if (!status.ok()) {
-      process_->fail(*link_, concat("NF process violated the protocol: ", std::string(status.message())));
+      process_->fail(*connection_, concat("NF process violated the protocol: ", std::string(status.message())));
       break;
     }
     of_host_->take();
@@ -262,7 +262,7 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
 }
 
 Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot) const {
-  const bool may_move = link_->crossing.may_move();
+  const bool may_move = connection_->field_mask.may_move();
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     PacketEntry const& entry = entries_[i];
     if (entry.slot != first_slot + i) {
@@ -284,7 +284,7 @@ Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot)
 
 /// Those that take_bytes() is to copy: of an NF that writes none, nothing leaves the cache of the core that it is on.
 void ProcessStage::prefetch_bytes(packet::Packet const& packet, PacketEntry const& entry) const {
-  if (link_->crossing.bytes_from_nf(packet.layers(), packet.length()) > 0) {
+  if (connection_->field_mask.bytes_from_nf(packet.layers(), packet.length()) > 0) {
     __builtin_prefetch(slot_of(entry.slot) + entry.offset);
   }
 }
@@ -292,12 +292,12 @@ void ProcessStage::prefetch_bytes(packet::Packet const& packet, PacketEntry cons
 /// What the NF may have changed, into the chain's own memory. Nobody else can change it then: what is parsed is what
 /// later NFs read.
 void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& entry) {
-  nf_process::Crossing const& crossing = link_->crossing;
+  nf_process::FieldMask const& field_mask = connection_->field_mask;
   std::uint32_t bytes = entry.length;
   if (has_bounds_of(entry, packet)) {  // an answer is not among the writes that an NF announces
     bytes = entry.verdict == static_cast<std::uint8_t>(Verdict::kReply)
-                ? crossing.bytes_to_nf(packet.layers(), packet.length())
-                : crossing.bytes_from_nf(packet.layers(), packet.length());
+                ? field_mask.bytes_to_nf(packet.layers(), packet.length())
+                : field_mask.bytes_from_nf(packet.layers(), packet.length());
   }
   if (bytes == 0) {
     return;
@@ -310,7 +310,7 @@ void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& e
 void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
   if (entry.verdict != static_cast<std::uint8_t>(Verdict::kDrop)) {
     take_bytes(packet, entry);
-    if (link_->crossing.may_set_port()) {
+    if (connection_->field_mask.may_set_port()) {
       packet.set_port(entry.port);
     }
     packet.set_mtu(entry.mtu);
@@ -341,9 +341,9 @@ memory::Unit* ProcessStage::take_unit() { return held_ != nullptr ? std::exchang
 
 /// All that was sent has come back.
 void ProcessStage::take_next(std::uint32_t version) {
-  successors_.follow(version, [this](Next& next) {
-    if (link_ != nullptr && !link_->is_closed) {
-      link_->is_closed = true;  // it ends when it has seen that; nobody waits for it
+  replacements_.follow(version, [this](Next& next) {
+    if (connection_ != nullptr && !connection_->is_closed) {
+      connection_->is_closed = true;  // it ends when it has seen that; nobody waits for it
       to_nf_->close();
     }
     lose();
@@ -356,17 +356,17 @@ void ProcessStage::take_next(std::uint32_t version) {
 
 bool ProcessStage::send() {
   bool worked = false;
-  const std::uint32_t depth = link_->channel.shape().depth;
-  for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth && there_ < most_there_;) {
+  const std::uint32_t depth = connection_->channel.shape().depth;
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth && there_ < max_there_;) {
     memory::Unit* unit = take_unit();
     if (unit == nullptr) {
       break;
     }
-    if (successors_.begins_with(*unit)) {
+    if (replacements_.begins_with(*unit)) {
       if (sent_.empty()) {
         take_next(unit->version);
       }
-      if (link_ == nullptr) {
+      if (connection_ == nullptr) {
         held_ = unit;  // for the process that has come
         return true;
       }
@@ -412,7 +412,7 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
                   meta.index[slot],
                   meta.arrival_ns[slot]};
   }
-  nf_process::Crossing const& crossing = link_->crossing;
+  nf_process::FieldMask const& field_mask = connection_->field_mask;
   for (std::uint32_t i = 0; i < unit.count; ++i) {
     if (i + kPrefetchAhead < unit.count) {
       const std::uint32_t later = unit.slots()[i + kPrefetchAhead];
@@ -420,7 +420,7 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
     }
     if (const std::uint32_t slot = unit.slots()[i]; is_alive(meta.verdict[slot])) {
       std::memcpy(slot_of(first_slot + i) + meta.offset[slot], pool_->slot(slot) + meta.offset[slot],
-                  crossing.bytes_to_nf(meta.layers[slot], meta.length[slot]));
+                  field_mask.bytes_to_nf(meta.layers[slot], meta.length[slot]));
     }
   }
   to_nf_->push(unit.count);
@@ -428,12 +428,12 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
 }
 
 std::byte* ProcessStage::slot_of(std::uint32_t slot) const {
-  return link_->frames.bytes().data() + std::size_t{slot} * packet::kSlotBytes;
+  return connection_->frames.bytes().data() + std::size_t{slot} * packet::kSlotBytes;
 }
 
 /// Numbers that the process claims; they only go up.
 void ProcessStage::take_counts(std::size_t nf) {
-  nf_process::SharedCounts const& of = link_->channel.counts(nf);
+  nf_process::SharedCounts const& of = connection_->channel.counts(nf);
   nf::Counters& counters = nfs_[nf].instance->counters();
   std::vector<std::uint64_t>& seen = nfs_[nf].seen;
   const std::array<std::pair<std::atomic<std::uint64_t> const*, Counter*>, 9> all{{
@@ -468,7 +468,7 @@ void ProcessStage::lose() {
   lines_of_host_.reset();
   said_.clear();
   to_nf_.reset();
-  link_.reset();
+  connection_.reset();
 }
 
 bool ProcessStage::drop_waiting() {
@@ -476,7 +476,7 @@ bool ProcessStage::drop_waiting() {
   if (unit == nullptr) {
     return false;
   }
-  if (successors_.begins_with(*unit)) {
+  if (replacements_.begins_with(*unit)) {
     take_next(unit->version);
     held_ = unit;
   } else {
@@ -496,25 +496,25 @@ void ProcessStage::drop(memory::Unit& unit) {
 }
 
 /// Nothing came and nothing went.
-Progress ProcessStage::look_for_end() {
+Progress ProcessStage::find_end() {
   if (!sent_.empty()) {
     if (Clock::now() - sent_.front().at > limit_) {
-      process_->fail(*link_, "its process does not answer");
+      process_->fail(*connection_, "its process does not answer");
     }
     return Progress::kIdle;
   }
   if (held_ != nullptr || !in_->drained()) {
     return Progress::kIdle;
   }
-  if (link_ != nullptr && !link_->is_closed) {
-    link_->is_closed = true;
+  if (connection_ != nullptr && !connection_->is_closed) {
+    connection_->is_closed = true;
     to_nf_->close(process_->is_handing_over());
     closed_at_ = Clock::now();
   }
-  if (link_ != nullptr) {
+  if (connection_ != nullptr) {
     const Clock::time_point now = Clock::now();
-    if (now - std::max(closed_at_, link_->wrote_at.load()) > limit_ || now - closed_at_ > kLongestEnd) {
-      process_->fail(*link_, "its process does not end");
+    if (now - std::max(closed_at_, connection_->wrote_at.load()) > limit_ || now - closed_at_ > kLongestEnd) {
+      process_->fail(*connection_, "its process does not end");
     }
     return Progress::kIdle;  // until it is gone, and lose() has seen that
   }

@@ -5,9 +5,9 @@
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/isolation/process.hpp"
+#include "pipeline/pending_replacement.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/succession.hpp"
-#include "pipeline/unit_lines.hpp"
+#include "pipeline/unit_records.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -45,18 +45,18 @@ class ProcessStage final : public HostStage {
   /// unit before it counts as hung. `lines`: for the NFs' lines about packets; null: not wanted.
   ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
                memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
-               LineBook* lines = nullptr);
+               RecordLog* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
-  std::vector<int> sockets() const override { return {process_->bell()}; }
+  std::vector<int> sockets() const override { return {process_->notifier()}; }
   /// A process that replaces this stage's, with as many equivalent NFs.
   struct Next {
     std::vector<std::unique_ptr<nf::Instance>> instances;  ///< they own the process
     nf_process::NfProcess* process = nullptr;
   };
-  Succession<Next>& successors() { return successors_; }
+  PendingReplacement<Next>& replacements() { return replacements_; }
   /// Sends no unit while `packets` or more have not returned. Before the first poll.
-  void bound(std::uint64_t packets) { most_there_ = packets; }
+  void bound(std::uint64_t packets) { max_there_ = packets; }
   /// Of NF number `nf` of the process.
   ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
 
@@ -68,7 +68,7 @@ class ProcessStage final : public HostStage {
     Clock::time_point at;
   };
   /// The process's lines about the packets of a unit.
-  struct Said {
+  struct RecordQueue {
     std::vector<nf_process::RecordOf> records;
     std::vector<nf_process::AlertOf> alerts;
     std::size_t bytes = 0;  ///< approximate size in memory
@@ -79,12 +79,12 @@ class ProcessStage final : public HostStage {
     nf_process::GpuPart given_part;   ///< in this incarnation
     std::vector<std::uint64_t> seen;  ///< of its counts, in this incarnation
   };
-  void begin(std::shared_ptr<nf_process::Link> link);
+  void begin(std::shared_ptr<nf_process::Connection> connection);
   void exchange_parts();
   bool receive();
   Status gather_lines();
   Status take_lines_of(memory::Unit const& unit);
-  Status check_lines(Said const& said, packet::Batch const& batch) const;
+  Status check_lines(RecordQueue const& said, packet::Batch const& batch) const;
   Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
   Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
   bool is_sound(nf_process::PacketEntry const& entry, packet::Packet const& packet) const;
@@ -101,26 +101,26 @@ class ProcessStage final : public HostStage {
   void lose();
   bool drop_waiting();
   void drop(memory::Unit& unit);
-  Progress look_for_end();
+  Progress find_end();
 
   std::vector<OfNf> nfs_;
   std::uint32_t position_;
-  LineBook* lines_;
+  RecordLog* lines_;
   nf_process::NfProcess* process_;
   memory::PacketPool* pool_;
   memory::UnitQueue* in_;
   memory::UnitQueue* out_;
   std::chrono::milliseconds limit_;
-  std::shared_ptr<nf_process::Link> link_;
-  std::optional<nf_process::LaneWriter> to_nf_;
-  std::optional<nf_process::LaneReader> of_host_;
-  Succession<Next> successors_;
+  std::shared_ptr<nf_process::Connection> connection_;
+  std::optional<nf_process::RingWriter> to_nf_;
+  std::optional<nf_process::RingReader> of_host_;
+  PendingReplacement<Next> replacements_;
   memory::Unit* held_ = nullptr;  ///< the first unit of another version, while earlier units are in the process
   std::deque<Sent> sent_;         ///< the oldest first
-  std::uint64_t most_there_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t max_there_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t there_ = 0;  ///< packets in the process
   std::optional<nf_process::LineReader> lines_of_host_;
-  std::deque<Said> said_;  ///< for units that have not returned; the last one is incomplete
+  std::deque<RecordQueue> said_;  ///< for units that have not returned; the last one is incomplete
   std::size_t said_bytes_ = 0;
   std::vector<nf_process::PacketEntry> entries_;  ///< private copy of the current message
   /// Free blocks of slots, each for a unit, by their first slots. The last one returned is used first, since it is

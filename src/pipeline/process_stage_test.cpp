@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains whose NFs are in a process that lies (tests/programs/lying_nf_main.cpp).
+// Chains whose NFs are in a process that lies (tests/programs/misbehaving_nf_main.cpp).
 #include "base/sandbox/own_groups.hpp"
 #include "chain/chain_file.hpp"
 #include "pipeline/report.hpp"
@@ -403,7 +403,7 @@ TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
   chain::RunOptions options;
   options.processes.program = CATENA_LYING_NF;
   const auto next =
-      Session::create(chain_with(GetParam().next), options, nf::Registry(), {}, Predecessor{before.get(), before});
+      Session::create(chain_with(GetParam().next), options, nf::Registry(), {}, PreviousPipeline{before.get(), before});
   ASSERT_TRUE(next.ok()) << next.status();
   ASSERT_EQ((*next)->start(), absl::OkStatus());
   (*next)->run().IgnoreError();

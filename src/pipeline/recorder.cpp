@@ -39,14 +39,14 @@ void put_in_order(std::vector<UnitLine>& lines, std::vector<nf::Arrival> const& 
 
 }  // namespace
 
-void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitLines& lines) {
+void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitRecords& lines) {
   take(instance.outcome().lines(), position, unit, lines.records);
   if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
     take(alerting->alerts(), position, unit, lines.alerts);
   }
 }
 
-Status Recorder::write(UnitLines& lines) {
+Status Recorder::write(UnitRecords& lines) {
   Status status;
   if (record_ && !lines.records.empty()) {
     put_in_order(lines.records, lines.arrivals, text_, [this](UnitRecord const& record, nf::Arrival const* arrival) {

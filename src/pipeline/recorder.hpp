@@ -3,7 +3,7 @@
 
 #include "io/output_file.hpp"
 #include "nf/instance.hpp"
-#include "pipeline/unit_lines.hpp"
+#include "pipeline/unit_records.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -15,7 +15,7 @@
 namespace catena::runtime {
 
 /// Moves the record lines and alerts of `instance` about a unit's packets, which are in order, to `lines`.
-void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitLines& lines);
+void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitRecords& lines);
 
 struct RecorderOptions {
   std::string chain;                     ///< its name
@@ -33,7 +33,7 @@ class Recorder {
   /// Further lines are of these NFs, of the chain that continues the files.
   void name_by(std::vector<nf::Instance const*> nfs) { options_.nfs = std::move(nfs); }
   /// Writes a unit's lines through to the files, and empties `lines`. DataLoss if a file cannot be written.
-  Status write(UnitLines& lines);
+  Status write(UnitRecords& lines);
   /// Closes the files; may be called repeatedly. DataLoss as write().
   Status finish();
 

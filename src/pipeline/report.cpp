@@ -100,7 +100,7 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.slow_downs = counts.sum(counts::kSlowDowns, nf);
   row.fasten_ups = counts.sum(counts::kFastenUps, nf);
   row.pauses = counts.sum(counts::kPauses, nf);
-  row.most_waiting = counts.sum(counts::kWaiting, nf);
+  row.peak_queue = counts.sum(counts::kWaiting, nf);
   row.process_restarts = counts.sum(counts::kProcessRestarts, nf);
   row.process_refusals = counts.sum(counts::kProcessRefusals, nf);
   row.alerts = counts.sum(counts::kAlerts, nf);
@@ -200,7 +200,7 @@ std::string to_text(Report const& report) {
     }
     if (nf.slow_downs + nf.pauses > 0) {
       fmt::format_to(out, "{:<9} sent {} back-pressure signals, paused {} times; peak queue {} packets\n", nf.name,
-                     nf.slow_downs, nf.pauses, nf.most_waiting);
+                     nf.slow_downs, nf.pauses, nf.peak_queue);
     }
     if (total(nf.statistics) > 0) {
       fmt::format_to(out, "{:<9} {}\n", nf.name, list(nf.statistics));
@@ -316,7 +316,7 @@ std::string to_json(Report const& report) {
                             {{"slow_downs", nf.slow_downs},
                              {"fasten_ups", nf.fasten_ups},
                              {"pauses", nf.pauses},
-                             {"most_waiting_packets", nf.most_waiting}}},
+                             {"most_waiting_packets", nf.peak_queue}}},
                            {"launches", nf.launches},
                            {"kernel_faults", nf.kernel_faults},
                            {"process_restarts", nf.process_restarts},

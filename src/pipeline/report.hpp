@@ -36,7 +36,7 @@ struct NfReport {
   std::uint64_t slow_downs = 0;        ///< signals to upstream NFs because too many packets wait
   std::uint64_t fasten_ups = 0;        ///< the same when they no longer do
   std::uint64_t pauses = 0;            ///< of the NF itself
-  std::uint64_t most_waiting = 0;      ///< peak number of packets in its ring
+  std::uint64_t peak_queue = 0;        ///< peak number of packets in its ring
   std::uint64_t process_restarts = 0;  ///< of an NF in a separate process
   std::uint64_t process_refusals = 0;  ///< forbidden write requests
   std::vector<io::NamedCount> drops;   ///< that occurred

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/session.hpp"
 
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 #include "pipeline/ends.hpp"
@@ -24,7 +24,7 @@ namespace catena::runtime {
 
 Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
                                                  nf::Registry const& registry, std::stop_token const& give_up,
-                                                 std::optional<Predecessor> before) {
+                                                 std::optional<PreviousPipeline> before) {
   chain::RunOptions options = run_options;
   options.processes.give_up = give_up;
   std::unique_ptr<Session> session(new Session());
@@ -50,11 +50,11 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
     CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
     CATENA_RETURN_IF_ERROR(session->open_devices(options));
   }
-  CATENA_RETURN_IF_ERROR(session->settle_sharing(options));
-  CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
+  CATENA_RETURN_IF_ERROR(session->resolve_sharing(options));
+  CATENA_RETURN_IF_ERROR(session->resolve_unit_packets(options));
   session->options_ = options;
   session->options_.new_keys = false;  // for this start, and for no session or change that comes after it
-  CATENA_RETURN_IF_ERROR(session->before_ ? session->find_heirs(options.new_keys) : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(session->before_ ? session->find_next_nfs(options.new_keys) : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
@@ -85,20 +85,20 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   const nf::Shard shard = options.shard.value_or(nf::Shard{0, config_.shards});
   const nf::Ends ends = options.ends.value_or(chain::ends_of(config_.rx, config_.tx));
   std::vector<Entry> first;
-  chain::Findings findings;
+  chain::Diagnostics diagnostics;
   while (first.size() < config_.nfs.size()) {
     if (options.processes.give_up.stop_requested()) {
       return absl::CancelledError("the start was aborted");
     }
     chain::NfConfig const& config = config_.nfs[first.size()];
     if (config.isolation == chain::Isolation::kProcess) {
-      findings.add(make_process(registry, options, of_nfs, first));
+      diagnostics.add(make_process(registry, options, of_nfs, first));
       continue;
     }
     const std::size_t files = of_nfs.files().size();
     const auto keys = static_cast<std::ptrdiff_t>(of_nfs.keys().size());
     first.push_back(
-        {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
+        {config, diagnostics.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
     const std::span<const nf::NamedFile> own = std::span(of_nfs.files()).subspan(files);
     first.back().files.assign(own.begin(), own.end());
     first.back().keys.assign(of_nfs.keys().begin() + keys, of_nfs.keys().end());
@@ -106,29 +106,29 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
       continue;
     }
     if (options.sharing) {
-      first.back().key = findings.take(chain::key_of(config, own));
+      first.back().key = diagnostics.take(chain::key_of(config, own));
     }
     first.back().content = content_of(config, own);
   }
-  CATENA_RETURN_IF_ERROR(findings.status());
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
   std::vector<chain::KeysOfNf> all_keys;
   for (Entry const& entry : first) {
     all_keys.push_back({entry.config.name, entry.config.position, entry.keys});
   }
   CATENA_RETURN_IF_ERROR(chain::check_keys(all_keys));
-  return make_sections(registry, options, std::move(first));
+  return make_segments(registry, options, std::move(first));
 }
 
 /// The NFs of shard `shard` of a section, whose first shard's are in `first`.
 Status Session::replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
-                          std::uint32_t shard, Section& section) {
-  std::vector<Entry>& nfs = section.shards[shard].nfs;
+                          std::uint32_t shard, Segment& segment) {
+  std::vector<Entry>& nfs = segment.shards[shard].nfs;
   while (nfs.size() < first.size()) {
     Entry const& next = first[nfs.size()];
     if (next.config.isolation != chain::Isolation::kProcess) {
       CATENA_ASSIGN_OR_RETURN(auto instance,
-                              chain::replicate(next.config, *next.instance, {shard, section.part.shards}));
+                              chain::replicate(next.config, *next.instance, {shard, segment.part.shards}));
       nfs.push_back({next.config, std::move(instance)});
       continue;
     }
@@ -137,32 +137,32 @@ Status Session::replicate(nf::Registry const& registry, chain::RunOptions const&
   return absl::OkStatus();
 }
 
-Status Session::make_sections(nf::Registry const& registry, chain::RunOptions const& options,
+Status Session::make_segments(nf::Registry const& registry, chain::RunOptions const& options,
                               std::vector<Entry> first) {
   std::vector<nf::Instance*> instances;
   for (Entry const& entry : first) {
     instances.push_back(entry.instance.get());
   }
   CATENA_ASSIGN_OR_RETURN(tables_, chain::steer_tables(config_, instances));
-  const std::vector<chain::Section> parts = config_.graph
-                                                ? std::vector{chain::section_of_graph(instances, config_.shards)}
-                                                : chain::sections_of(instances, config_.shards);
-  for (chain::Section const& part : parts) {
-    Section& section =
-        sections_.emplace_back(Section{part, config_.graph ? Wiring(tables_) : Wiring(part.end - part.first)});
-    section.shards.resize(part.shards);
+  const std::vector<chain::Segment> parts = config_.graph
+                                                ? std::vector{chain::segment_of_graph(instances, config_.shards)}
+                                                : chain::segments_of(instances, config_.shards);
+  for (chain::Segment const& part : parts) {
+    Segment& segment =
+        segments_.emplace_back(Segment{part, config_.graph ? Topology(tables_) : Topology(part.end - part.first)});
+    segment.shards.resize(part.shards);
     const std::span<Entry> of_part(&first[part.first], part.end - part.first);
     for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
-      CATENA_RETURN_IF_ERROR(replicate(registry, options, of_part, shard, section));
+      CATENA_RETURN_IF_ERROR(replicate(registry, options, of_part, shard, segment));
     }
-    std::ranges::move(of_part, std::back_inserter(section.shards[0].nfs));
+    std::ranges::move(of_part, std::back_inserter(segment.shards[0].nfs));
   }
   entries_.resize(first.size());
-  for (Section& section : sections_) {
-    for (Shard& shard : section.shards) {
+  for (Segment& segment : segments_) {
+    for (Shard& shard : segment.shards) {
       for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
-        entries_[section.part.first + i].push_back(&shard.nfs[i]);
-        shard.nfs[i].instance->outcome().set_position(static_cast<std::uint8_t>(section.part.first + i));
+        entries_[segment.part.first + i].push_back(&shard.nfs[i]);
+        shard.nfs[i].instance->outcome().set_position(static_cast<std::uint8_t>(segment.part.first + i));
         if (!options.eve_path.empty()) {
           keep_alerts(*shard.nfs[i].instance);
         }
@@ -175,16 +175,16 @@ Status Session::make_sections(nf::Registry const& registry, chain::RunOptions co
 Status Session::make_pools(chain::RunOptions const& options) {
   std::uint32_t queues = 0;
   std::uint32_t shards = 1;
-  for (Section const& section : sections_) {
-    queues += section.part.shards * section.wiring.queues();
-    shards = std::max(shards, section.part.shards);
+  for (Segment const& segment : segments_) {
+    queues += segment.part.shards * segment.topology.queues();
+    shards = std::max(shards, segment.part.shards);
   }
   std::uint32_t parts = 1;  // of a unit that is divided by steering, wherever it is
-  for (chain::SteerTable const& table : tables_) {
+  for (chain::NextNodeTable const& table : tables_) {
     parts += static_cast<std::uint32_t>(table.targets().size());
   }
   parts = has_steering() ? parts : 1;
-  if (shards > 1 && sections_.size() == 1) {
+  if (shards > 1 && segments_.size() == 1) {
     bool by_packet = true;
     for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
       by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
@@ -196,7 +196,7 @@ Status Session::make_pools(chain::RunOptions const& options) {
     placed.nfs[nf].on = first_of(nf).config.on;  // in a process of its own an NF has launches, too
   }
   if (!options.make_pool) {  // else somebody else says how much waits there
-    chain::settle_slots(placed, placed.tuning.unit_packets);
+    chain::resolve_slots(placed, placed.tuning.unit_packets);
     if (before_) {
       const std::uint32_t there = before_->session->config_.tuning.pool_slots;
       if (placed.tuning.pool_slots > there) {
@@ -205,7 +205,7 @@ Status Session::make_pools(chain::RunOptions const& options) {
       }
       placed.tuning.pool_slots = there;
     }
-    chain::settle_flow(placed, placed.tuning.unit_packets);
+    chain::resolve_flow(placed, placed.tuning.unit_packets);
   }
   config_.tuning.pool_slots = placed.tuning.pool_slots;
   config_.flow.mode = placed.flow.mode;
@@ -234,22 +234,22 @@ Status Session::make_pools(chain::RunOptions const& options) {
                                              "write `shards: 1`"));
   }
   std::vector<std::uint32_t> used(pools);
-  for (Section& section : sections_) {
-    for (std::size_t i = 0; i < section.shards.size(); ++i) {
-      Shard& shard = section.shards[i];
-      Wiring const& wiring = section.wiring;
+  for (Segment& segment : segments_) {
+    for (std::size_t i = 0; i < segment.shards.size(); ++i) {
+      Shard& shard = segment.shards[i];
+      Topology const& topology = segment.topology;
       std::uint32_t before_nfs = 0;  // who pushes there
       for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
-        before_nfs += wiring.pushers(wiring.in_front_of(nf));
+        before_nfs += topology.pushers(topology.in_front_of(nf));
       }
-      for (std::uint32_t queue = 0; queue < wiring.queues(); ++queue) {
-        const bool gets_refused = drops_at_tail && queue == wiring.last();
+      for (std::uint32_t queue = 0; queue < topology.queues(); ++queue) {
+        const bool gets_refused = drops_at_tail && queue == topology.last();
         shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++,
-                                  wiring.pushers(queue) + (gets_refused ? before_nfs : 0));
+                                  topology.pushers(queue) + (gets_refused ? before_nfs : 0));
       }
       for (std::size_t nf = 0; drops_at_tail && nf < shard.nfs.size(); ++nf) {
-        shard.queues[wiring.in_front_of(nf)].bound(limits_[section.part.first + nf].slow_down,
-                                                   shard.queues[wiring.last()]);
+        shard.queues[topology.in_front_of(nf)].bound(limits_[segment.part.first + nf].slow_down,
+                                                     shard.queues[topology.last()]);
       }
     }
   }
@@ -267,7 +267,7 @@ nf::RunContext Session::run_context(bool new_keys) const {
 namespace {
 
 Status start_nf(nf::Persistent& persistent, nf::Nf& nf, nf::RunContext const& context) {
-  if (auto* portable = dynamic_cast<nf::Portable*>(&nf); portable != nullptr && context.goes_on) {
+  if (auto* portable = dynamic_cast<nf::Portable*>(&nf); portable != nullptr && context.continues) {
     persistent.join(context);
     return portable->prepare_to_load();
   }
@@ -282,8 +282,9 @@ Status Session::start_nfs(bool new_keys) {
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
-    const bool goes_on = std::ranges::find(heirs_, entry.instance.get(), &Heir::instance) != heirs_.end();
-    if (persistent == nullptr || goes_on || !first_error.ok()) {
+    const bool continues =
+        std::ranges::find(next_nfs_, entry.instance.get(), &NextPipeline::instance) != next_nfs_.end();
+    if (persistent == nullptr || continues || !first_error.ok()) {
       return;
     }
     if (const Status status = start_nf(*persistent, entry.instance->nf(), context); !status.ok()) {
@@ -325,7 +326,7 @@ Status Session::open_devices(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Session::settle_unit_packets(chain::RunOptions const& options) {
+Status Session::resolve_unit_packets(chain::RunOptions const& options) {
   if (config_.tuning.unit_packets != chain::kAutoUnitPackets) {
     return absl::OkStatus();
   }
@@ -341,7 +342,7 @@ Status Session::settle_unit_packets(chain::RunOptions const& options) {
     CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());
   }
   chain::add_ways(config_, instances, input);
-  CATENA_ASSIGN_OR_RETURN(config_.tuning.unit_packets, chain::settle_unit_packets(config_, input));
+  CATENA_ASSIGN_OR_RETURN(config_.tuning.unit_packets, chain::resolve_unit_packets(config_, input));
   return absl::OkStatus();
 }
 
@@ -359,7 +360,7 @@ Status Session::make_device_sides(chain::RunOptions const& options) {
 
 /// Which device NFs share, and what parts of it are made of, where nobody said. NFs in processes of their own open it
 /// themselves: this one only asks it what there is to share.
-Status Session::settle_sharing(chain::RunOptions& options) {
+Status Session::resolve_sharing(chain::RunOptions& options) {
   if (!options.sharing) {
     return absl::OkStatus();
   }
@@ -439,10 +440,10 @@ GpuSharing::Traffic Session::traffic() const {
 /// Packets in front of NF number `nf`: no more than its units have room for, and than there are in the chain.
 std::uint64_t Session::waiting_for(std::size_t nf) const {
   std::uint64_t units = 0;
-  for (Section const& section : sections_) {
-    for (Shard const& shard : section.shards) {
-      if (nf >= section.part.first && nf < section.part.end) {
-        units += shard.queues[section.wiring.in_front_of(nf - section.part.first)].size();
+  for (Segment const& segment : segments_) {
+    for (Shard const& shard : segment.shards) {
+      if (nf >= segment.part.first && nf < segment.part.end) {
+        units += shard.queues[segment.topology.in_front_of(nf - segment.part.first)].size();
       }
     }
   }
@@ -456,13 +457,13 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
 Status Session::open_ends(chain::RunOptions const& options) {
   if (before_) {
     for (auto const& source : before_->session->sources_) {
-      sources_.push_back(io::SourceTenure::after(*source));
+      sources_.push_back(io::SharedSource::after(*source));
     }
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, division_of(sections_.front())));
+  CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, shard_map_of(segments_.front())));
   for (auto& source : ends.sources) {
-    sources_.push_back(std::make_unique<io::SourceTenure>(std::move(source)));
+    sources_.push_back(std::make_unique<io::SharedSource>(std::move(source)));
   }
   opened_sinks_.assign(std::make_move_iterator(ends.sinks.begin()), std::make_move_iterator(ends.sinks.end()));
   return absl::OkStatus();
@@ -486,24 +487,24 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
   if (!options.record_path.empty() || !options.eve_path.empty()) {
     lines_.emplace(pools_.front()->arena());
   }
-  LineBook* const lines = lines_ ? &*lines_ : nullptr;
+  RecordLog* const lines = lines_ ? &*lines_ : nullptr;
   for (auto const& pool : pools_) {
-    reserves_.push_back(std::make_unique<UnitReserve>(*pool));
+    reserves_.push_back(std::make_unique<BufferReservation>(*pool));
   }
-  for (Section& section : sections_) {
-    if (section.part.shards > 1 && !has_own_ends_ && tables_.empty()) {
-      section.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
+  for (Segment& segment : segments_) {
+    if (segment.part.shards > 1 && !has_own_ends_ && tables_.empty()) {
+      segment.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
     }
   }
   add_rx(lines);
-  for (Section& section : sections_) {
-    if (section.part.first != 0) {
-      auto stage = std::make_unique<HandOverStage>(*pools_.front(), merger_of(*(&section - 1), lines),
-                                                   splitter_to(section, lines), config_.devices.size() > 1);
+  for (Segment& segment : segments_) {
+    if (segment.part.first != 0) {
+      auto stage = std::make_unique<ReshardStage>(*pools_.front(), merger_of(*(&segment - 1), lines),
+                                                  splitter_to(segment, lines), config_.devices.size() > 1);
       hand_overs_.push_back(stage.get());
       add_host_stage(std::move(stage));
     }
-    CATENA_RETURN_IF_ERROR(add_nf_stages(section, lines));
+    CATENA_RETURN_IF_ERROR(add_nf_stages(segment, lines));
   }
   std::vector<nf::Instance const*> nfs;
   for (nf::Instance* instance : first_instances()) {
@@ -512,7 +513,7 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
   if (before_) {
     outputs_ = before_->session->outputs_;
     for (auto const& sink : before_->session->sinks_) {
-      sinks_.push_back(io::SinkTenure::after(*sink));
+      sinks_.push_back(io::SharedSink::after(*sink));
     }
   } else {
     CATENA_ASSIGN_OR_RETURN(Outputs outputs,
@@ -520,7 +521,7 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
     outputs_ = std::make_shared<Outputs>(std::move(outputs));
     opened_sinks_.front() = outputs_->sink();
     for (std::shared_ptr<io::Sink>& sink : opened_sinks_) {
-      sinks_.push_back(std::make_unique<io::SinkTenure>(std::move(sink)));
+      sinks_.push_back(std::make_unique<io::SharedSink>(std::move(sink)));
     }
     opened_sinks_.clear();
   }
@@ -588,11 +589,11 @@ void Session::group_by_shard() {
   stages_ = std::move(grouped);
 }
 
-Division Session::division_of(Section const& section) const {
-  if (!section.part.divided_by) {
-    return {section.part.shards, flow_key_};
+ShardMap Session::shard_map_of(Segment const& segment) const {
+  if (!segment.part.divided_by) {
+    return {segment.part.shards, flow_key_};
   }
-  return {section.part.shards, flow_key_, *first_of(*section.part.divided_by).instance};
+  return {segment.part.shards, flow_key_, *first_of(*segment.part.divided_by).instance};
 }
 
 namespace {
@@ -608,25 +609,25 @@ std::vector<memory::UnitQueue*> of_each(auto& shards, std::size_t queue) {
 
 }  // namespace
 
-Splitter Session::splitter_to(Section& section, LineBook* lines) {
-  const std::size_t first = section.wiring.behind_rx();
-  if (section.shards.size() == 1) {
-    const bool is_alone = sections_.size() == 1 && !has_steering();
-    return {section.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
+Splitter Session::splitter_to(Segment& segment, RecordLog* lines) {
+  const std::size_t first = segment.topology.behind_rx();
+  if (segment.shards.size() == 1) {
+    const bool is_alone = segments_.size() == 1 && !has_steering();
+    return {segment.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
   }
-  return {of_each(section.shards, first), *pools_.front(), section.order.get(),
-          division_of(section),           lines,           *reserves_.front()};
+  return {of_each(segment.shards, first), *pools_.front(), segment.order.get(),
+          shard_map_of(segment),          lines,           *reserves_.front()};
 }
 
-Merger Session::merger_of(Section& section, LineBook* lines) {
-  std::vector<memory::UnitQueue*> queues = of_each(section.shards, section.wiring.last());
-  return section.order ? Merger(std::move(queues), *pools_.front(), *section.order, lines) : Merger(std::move(queues));
+Merger Session::merger_of(Segment& segment, RecordLog* lines) {
+  std::vector<memory::UnitQueue*> queues = of_each(segment.shards, segment.topology.last());
+  return segment.order ? Merger(std::move(queues), *pools_.front(), *segment.order, lines) : Merger(std::move(queues));
 }
 
-void Session::add_rx(LineBook* lines) {
+void Session::add_rx(RecordLog* lines) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    Section& first = sections_.front();
-    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.wiring.behind_rx()],
+    Segment& first = segments_.front();
+    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.topology.behind_rx()],
                                             has_steering() ? reserves_[i].get() : nullptr)
                                  : splitter_to(first, lines);
     auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
@@ -636,22 +637,22 @@ void Session::add_rx(LineBook* lines) {
   }
 }
 
-void Session::add_tx(LineBook* lines) {
+void Session::add_tx(RecordLog* lines) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    Section& last = sections_.back();
-    Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.wiring.last()]) : merger_of(last, lines);
+    Segment& last = segments_.back();
+    Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.topology.last()]) : merger_of(last, lines);
     auto tx = std::make_unique<TxStage>(*sinks_[i], pool_of(i), std::move(in), outputs_->recorder(), lines);
     tx_.push_back(tx.get());
     add_host_stage(std::move(tx), has_own_ends_ ? concat("/", i) : std::string());
   }
 }
 
-Status Session::add_nf_stages(Section& section, LineBook* lines) {
-  for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
-    add_steer_stage(section, shard, 0, lines);
-    for (std::size_t i = 0; i < section.shards[shard].nfs.size(); ++i) {
-      CATENA_RETURN_IF_ERROR(add_nf_stage(section, shard, i, lines));
-      add_steer_stage(section, shard, i + 1, lines);
+Status Session::add_nf_stages(Segment& segment, RecordLog* lines) {
+  for (std::size_t shard = 0; shard < segment.shards.size(); ++shard) {
+    add_classifier_stage(segment, shard, 0, lines);
+    for (std::size_t i = 0; i < segment.shards[shard].nfs.size(); ++i) {
+      CATENA_RETURN_IF_ERROR(add_nf_stage(segment, shard, i, lines));
+      add_classifier_stage(segment, shard, i + 1, lines);
     }
   }
   return absl::OkStatus();
@@ -669,9 +670,9 @@ Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) con
   if ((writes & packet::kFrameFields) == 0) {
     return Fetch::kToRead;
   }
-  for (Section const& section : sections_) {
-    std::vector<Entry> const& nfs = section.shards.front().nfs;
-    for (std::size_t i = 0; i < nfs.size() && section.part.first + i < position; ++i) {
+  for (Segment const& segment : segments_) {
+    std::vector<Entry> const& nfs = segment.shards.front().nfs;
+    for (std::size_t i = 0; i < nfs.size() && segment.part.first + i < position; ++i) {
       if (nfs[i].device_stage == nullptr) {
         return Fetch::kToWrite;
       }
@@ -680,16 +681,16 @@ Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) con
   return Fetch::kToRead;
 }
 
-Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
-  Entry& entry = section.shards[shard].nfs[number];
-  const auto position = static_cast<std::uint32_t>(section.part.first + number);
-  memory::UnitQueue& in = section.shards[shard].queues[section.wiring.in_front_of(number)];
-  memory::UnitQueue& out = section.shards[shard].queues[section.wiring.behind_nf(number)];
-  const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
+Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t number, RecordLog* lines) {
+  Entry& entry = segment.shards[shard].nfs[number];
+  const auto position = static_cast<std::uint32_t>(segment.part.first + number);
+  memory::UnitQueue& in = segment.shards[shard].queues[segment.topology.in_front_of(number)];
+  memory::UnitQueue& out = segment.shards[shard].queues[segment.topology.behind_nf(number)];
+  const std::string suffix = segment.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
     if (isolated->number() == 0) {
-      add_process_stage(section, shard, number, isolated->process(), lines);
+      add_process_stage(segment, shard, number, isolated->process(), lines);
     }
     return absl::OkStatus();
   }

@@ -7,11 +7,12 @@
 #include "chain/named_files.hpp"
 #include "chain/placing.hpp"
 #include "chain/run_options.hpp"
-#include "chain/sections.hpp"
-#include "io/tenure.hpp"
+#include "chain/segments.hpp"
+#include "io/shared_ends.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
 #include "pipeline/chrome_trace.hpp"
+#include "pipeline/classifier_stage.hpp"
 #include "pipeline/congestion_hook.hpp"
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/device_side.hpp"
@@ -23,9 +24,8 @@
 #include "pipeline/nf_making.hpp"
 #include "pipeline/outputs.hpp"
 #include "pipeline/report.hpp"
-#include "pipeline/steer_stage.hpp"
+#include "pipeline/topology.hpp"
 #include "pipeline/traffic_watch.hpp"
-#include "pipeline/wiring.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -47,7 +47,7 @@ namespace catena::runtime {
 class Session;
 
 /// A running session whose ports another one is to take over.
-struct Predecessor {
+struct PreviousPipeline {
   Session* session = nullptr;
   std::shared_ptr<void> hold = nullptr;  ///< keeps the session, which may end after the release; null: it stays
 };
@@ -76,7 +76,7 @@ class Session {
   /// case, too.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
                                                  nf::Registry const& registry, std::stop_token const& give_up = {},
-                                                 std::optional<Predecessor> before = std::nullopt);
+                                                 std::optional<PreviousPipeline> before = std::nullopt);
   ~Session();
 
   /// Information for the user before packets run: device, placements, NFs' start reports. Warnings first.
@@ -107,7 +107,7 @@ class Session {
                                           std::stop_token const& give_up = {});
   /// At its end, NFs that are nf::Portable are left unfinished for another process that replaces this one. Any thread,
   /// while it runs.
-  void leave_nfs_to_another();
+  void release_nfs();
   /// Whether another session replaces it, or is about to.
   bool is_followed() const { return end_ == End::kPassedOn; }
   /// OK, or why no session with `next` can take over from this one, as far as known before creating it:
@@ -120,7 +120,7 @@ class Session {
   /// model predicts a gain of more than a tenth. nullopt: no. A session of the result can take over from this one. Call
   /// every TrafficWatch::kPeriod beside run(), by one thread at a time. Creates NFs if the size has changed, which may
   /// take as long as create(). Errors: as chain::place().
-  Result<std::optional<Replacement>> look_at_traffic(nf::Registry const& registry);
+  Result<std::optional<Replacement>> sample_traffic(nf::Registry const& registry);
   /// rx takes no more packets; packets inside are finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// All counts, now.
@@ -148,7 +148,7 @@ class Session {
     std::optional<Content> content = std::nullopt;
   };
   /// Replacements of NFs: for one position, or for a group in one process.
-  struct Successors;
+  struct PendingReplacements;
   /// A part of the chain for the packets of some flows, with its own NFs, stages and queues.
   struct Shard {
     Shard() = default;
@@ -158,53 +158,55 @@ class Session {
     std::deque<memory::UnitQueue> queues;  ///< numbered as in the section's wiring
   };
   /// NFs with the same division of packets.
-  struct Section {
-    chain::Section part;
-    Wiring wiring;
+  struct Segment {
+    chain::Segment part;
+    Topology topology;
     std::vector<Shard> shards = {};               ///< at least one
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source, if packets are merged again
   };
   static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
   Session() = default;
   /// An NF that replaces one of the previous session.
-  struct Heir {
+  struct NextPipeline {
     nf::Instance* instance;
     nf::Instance* before;
   };
   /// A process that replaces one of the previous session.
-  struct ProcessHeir {
+  struct NextProcess {
     nf_process::NfProcess* process;
     nf_process::NfProcess* before;
     std::size_t first;  ///< position of its first NF
   };
-  bool pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes);
+  bool transfer_ports(std::vector<nf::Instance const*> migrated, std::vector<nf_process::NfProcess*> const& processes);
   bool is_divided_by_nf() const;
-  bool go_on_with_files_of_before(std::size_t nf);
-  void find_process_heirs(std::size_t first);
-  bool goes_on_as_process(std::size_t nf) const;
+  bool reopen_files_of_previous(std::size_t nf);
+  void find_next_processes(std::size_t first);
+  bool continues_as_process(std::size_t nf) const;
   Status check_before() const;
-  Status find_heirs(bool new_keys);
+  Status find_next_nfs(bool new_keys);
   Status take_over();
-  std::uint32_t slots_for_those_before(std::size_t pool) const;
+  std::uint32_t slots_for_previous(std::size_t pool) const;
   Result<std::unique_lock<std::mutex>> lock_settled();
-  void take_ends_over(Session& before);
+  void take_ports(Session& before);
   void finish_nfs(Status& status, bool is_passed_on);
   Status run_to_end();
   Status can_change() const;
-  Result<std::vector<Successors>> make_successors(chain::ChainConfig& next, nf::Registry const& registry,
-                                                  std::stop_token const& give_up);
-  Result<std::vector<Successors>> make_checked_successors(chain::ChainConfig& next, nf::Registry const& registry,
-                                                          std::stop_token const& give_up);
-  Status make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
-                            std::stop_token const& give_up, nf::NamedFiles const& of_nfs, Successors& made);
-  std::vector<chain::KeysOfNf> keys_with(std::span<const Successors> all, chain::ChainConfig const& next) const;
-  Status check_successors(Successors const& made) const;
-  Status prepare_to_adopt(Successors& made, bool new_keys) const;
-  Status attach_successors(Successors& made);
-  Status start_successors(Successors& made, chain::ChainConfig const& next, bool new_keys);
-  static std::vector<std::string> describe_successors(std::span<const Successors> all);
-  void publish(std::vector<Successors> all, chain::ChainConfig const& next);
-  std::size_t waiting_successors() const;
+  Result<std::vector<PendingReplacements>> make_replacements(chain::ChainConfig& next, nf::Registry const& registry,
+                                                             std::stop_token const& give_up);
+  Result<std::vector<PendingReplacements>> make_checked_replacements(chain::ChainConfig& next,
+                                                                     nf::Registry const& registry,
+                                                                     std::stop_token const& give_up);
+  Status make_replacements_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
+                              std::stop_token const& give_up, nf::NamedFiles const& of_nfs, PendingReplacements& made);
+  std::vector<chain::KeysOfNf> keys_with(std::span<const PendingReplacements> all,
+                                         chain::ChainConfig const& next) const;
+  Status check_replacements(PendingReplacements const& made) const;
+  Status prepare_migration(PendingReplacements& made, bool new_keys) const;
+  Status attach_replacements(PendingReplacements& made);
+  Status start_replacements(PendingReplacements& made, chain::ChainConfig const& next, bool new_keys);
+  static std::vector<std::string> describe_replacements(std::span<const PendingReplacements> all);
+  void publish(std::vector<PendingReplacements> all, chain::ChainConfig const& next);
+  std::size_t waiting_replacements() const;
   void reclaim_replaced();
   std::unique_lock<std::mutex> admit_recovery();
   nf_process::Setup setup_of_group(std::span<const chain::NfConfig> group, chain::ChainConfig const& config,
@@ -214,9 +216,9 @@ class Session {
   /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
   template <typename Visit>
   void for_each_entry(Visit visit) const {
-    for (Section const& section : sections_) {
-      for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
-        for (Entry const& entry : section.shards[shard].nfs) {
+    for (Segment const& segment : segments_) {
+      for (std::size_t shard = 0; shard < segment.shards.size(); ++shard) {
+        for (Entry const& entry : segment.shards[shard].nfs) {
           visit(shard, entry);
         }
       }
@@ -228,18 +230,18 @@ class Session {
   Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
   Status make_process(nf::Registry const& registry, chain::RunOptions const& options, nf::NamedFiles const& of_nfs,
                       std::vector<Entry>& first);
-  Status make_sections(nf::Registry const& registry, chain::RunOptions const& options, std::vector<Entry> first);
+  Status make_segments(nf::Registry const& registry, chain::RunOptions const& options, std::vector<Entry> first);
   static Status replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
-                          std::uint32_t shard, Section& section);
+                          std::uint32_t shard, Segment& segment);
   static Status replicate_process(nf::Registry const& registry, chain::RunOptions const& options,
                                   std::span<const Entry> first, std::vector<Entry>& nfs);
   Status make_pools(chain::RunOptions const& options);
   /// Of a shard.
   memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
   Status open_devices(chain::RunOptions const& options);
-  Status settle_unit_packets(chain::RunOptions const& options);
+  Status resolve_unit_packets(chain::RunOptions const& options);
   Status make_device_sides(chain::RunOptions const& options);
-  Status settle_sharing(chain::RunOptions& options);
+  Status resolve_sharing(chain::RunOptions& options);
   bool has_isolated_on_gpu() const;
   static bool is_elsewhere(Entry const& entry);
   std::size_t number_in_sharing(std::size_t position) const;
@@ -252,23 +254,23 @@ class Session {
   Status start_nfs(bool new_keys);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options, std::stop_token const& give_up);
-  void add_rx(LineBook* lines);
-  Status add_nf_stages(Section& section, LineBook* lines);
-  Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
+  void add_rx(RecordLog* lines);
+  Status add_nf_stages(Segment& segment, RecordLog* lines);
+  Status add_nf_stage(Segment& segment, std::size_t shard, std::size_t number, RecordLog* lines);
   Status make_signals();
   void end_signals(bool is_passed_on);
   void make_gates();
   std::vector<std::size_t> nfs_behind(std::size_t node) const;
   bool is_in_front_of_tx(std::size_t node) const;
   RateController controller_of(std::size_t node, std::size_t shard) const;
-  void add_steer_stage(Section& section, std::size_t shard, std::size_t node, LineBook* lines);
+  void add_classifier_stage(Segment& segment, std::size_t shard, std::size_t node, RecordLog* lines);
   bool has_steering() const;
-  void add_process_stage(Section& section, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
-                         LineBook* lines);
-  Division division_of(Section const& section) const;
-  Splitter splitter_to(Section& section, LineBook* lines);
-  Merger merger_of(Section& section, LineBook* lines);
-  void add_tx(LineBook* lines);
+  void add_process_stage(Segment& segment, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
+                         RecordLog* lines);
+  ShardMap shard_map_of(Segment const& segment) const;
+  Splitter splitter_to(Segment& segment, RecordLog* lines);
+  Merger merger_of(Segment& segment, RecordLog* lines);
+  void add_tx(RecordLog* lines);
   void group_by_shard();
   void make_recovery(chain::RunOptions const& options);
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
@@ -289,7 +291,7 @@ class Session {
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
   std::optional<chain::Placement> placement_;  ///< if an NF is `on: auto`
-  chain::Place place_;                         ///< of placement_
+  chain::Location place_;                      ///< of placement_
   chain::SyncOptions placed_with_;             ///< likewise
   std::optional<TrafficWatch> traffic_watch_;  ///< likewise
   bool is_traced_ = false;
@@ -309,24 +311,24 @@ class Session {
   std::vector<std::shared_ptr<memory::PacketPool>>
       pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
   std::vector<std::shared_ptr<device::Device>> opened_;  ///< may be empty
-  std::vector<chain::SteerTable> tables_;                ///< of a graph: of rx, and of its NFs
-  std::vector<Section> sections_;                        ///< at least one
+  std::vector<chain::NextNodeTable> tables_;             ///< of a graph: of rx, and of its NFs
+  std::vector<Segment> segments_;                        ///< at least one
   std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
   std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< shard i uses number i modulo their number; may be empty
   std::shared_ptr<device::Device> shared_device_;        ///< until its partitions are settled
   std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF has the whole device
   chain::SharingOptions sharing_options_;                ///< of sharing_
   std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
-  std::optional<Predecessor> before_;                    ///< until this session has taken over from it
-  std::vector<Heir> heirs_;                              ///< while before_ is set
-  std::vector<ProcessHeir> process_heirs_;               ///< likewise for processes
-  std::vector<std::string> begins_anew_;                 ///< NFs that start without the previous state
-  std::vector<std::unique_ptr<io::SourceTenure>> sources_;  ///< one, or one for each shard
+  std::optional<PreviousPipeline> before_;               ///< until this session has taken over from it
+  std::vector<NextPipeline> next_nfs_;                   ///< while before_ is set
+  std::vector<NextProcess> next_processes_;              ///< likewise for processes
+  std::vector<std::string> restarted_nfs_;               ///< NFs that start without the previous state
+  std::vector<std::unique_ptr<io::SharedSource>> sources_;  ///< one, or one for each shard
   std::shared_ptr<Outputs> outputs_;
-  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;  ///< until sinks_ has them
-  std::vector<std::unique_ptr<io::SinkTenure>> sinks_;   ///< as many as sources
-  std::vector<std::unique_ptr<UnitReserve>> reserves_;   ///< of each pool
-  std::vector<chain::FlowLimits> limits_;                ///< of each NF's ring; empty if rings have no bounds
+  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;       ///< until sinks_ has them
+  std::vector<std::unique_ptr<io::SharedSink>> sinks_;        ///< as many as sources
+  std::vector<std::unique_ptr<BufferReservation>> reserves_;  ///< of each pool
+  std::vector<chain::FlowLimits> limits_;                     ///< of each NF's ring; empty if rings have no bounds
   std::vector<std::vector<std::unique_ptr<CongestionMonitor>>> monitors_;  ///< of each NF, in each shard
   std::deque<FlowGate> gates_;
   std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF
@@ -335,15 +337,15 @@ class Session {
   std::shared_ptr<FlowSignals> signals_;                                     ///< null: no host is signalled; likewise
   std::optional<TxPause> tx_pause_;                                          ///< of signals_
   std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; likewise
-  std::optional<LineBook> lines_;
+  std::optional<RecordLog> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
   std::vector<std::string> trace_names_;
   std::unique_ptr<DeviceRecovery> recovery_;  ///< null if a lost device stays lost
   std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
-  std::vector<HandOverStage*> hand_overs_;
-  std::vector<std::pair<std::size_t, SteerStage*>> steerings_;  ///< with their shards
+  std::vector<ReshardStage*> hand_overs_;
+  std::vector<std::pair<std::size_t, ClassifierStage*>> steerings_;  ///< with their shards
   metrics::Registry metrics_;
   std::mutex change_mutex_;                ///< for offers to the stages, and for taking successors
   std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units received by rx

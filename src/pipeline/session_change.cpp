@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How NFs of a running session are replaced. Stages take them at the first unit of their version: succession.hpp.
 #include "chain/change.hpp"
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 #include "pipeline/isolation.hpp"
@@ -35,11 +35,11 @@ Status cannot_change(std::string_view position, std::string_view what) {
 
 }  // namespace
 
-struct Session::Successors {
+struct Session::PendingReplacements {
   std::size_t first = 0;  ///< position of the first NF
   /// For each NF, for each of its shards.
   std::vector<std::vector<std::unique_ptr<nf::Instance>>> instances = {};
-  std::vector<std::unique_ptr<DeviceStage::Attachment>> attachments = {};  ///< for each shard, of one NF on a device
+  std::vector<std::unique_ptr<DeviceStage::DeviceBinding>> bindings = {};  ///< for each shard, of one NF on a device
   std::vector<std::vector<nf::NamedFile>> files = {};                      ///< for each NF
   std::vector<std::vector<nf::NamedKey>> keys = {};                        ///< for each NF
   std::vector<std::optional<Content>> contents = {};  ///< for each NF, from before it read its files
@@ -52,12 +52,12 @@ Status Session::can_change() const {
   if (sharing_ != nullptr) {
     return cannot_change({}, "the NFs share their GPU (--share), and its SM partitions are made for the present NFs");
   }
-  for (Section const& section : sections_) {
-    for (std::size_t i = 0; i < section.part.end - section.part.first; ++i) {
+  for (Segment const& segment : segments_) {
+    for (std::size_t i = 0; i < segment.part.end - segment.part.first; ++i) {
       // units of before may come there after the first one of another version
-      if (section.wiring.pushers(section.wiring.in_front_of(i)) > 1) {
+      if (segment.topology.pushers(segment.topology.in_front_of(i)) > 1) {
         return cannot_change(
-            {}, concat("several branches of the graph lead to NF '", config_.nfs[section.part.first + i].name, "'"));
+            {}, concat("several branches of the graph lead to NF '", config_.nfs[segment.part.first + i].name, "'"));
       }
     }
   }
@@ -68,22 +68,22 @@ Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Re
                                                  std::stop_token const& give_up) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
-  if (waiting_successors() >= kMaxWaiting) {
+  if (waiting_replacements() >= kMaxWaiting) {
     return absl::UnavailableError(
         concat("no packets have come since the last ", kMaxWaiting, " changes of the chain: try again"));
   }
   reclaim_replaced();
-  CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_checked_successors(next, registry, give_up));
-  for (Successors& made : all) {
-    CATENA_RETURN_IF_ERROR(prepare_to_adopt(made, new_keys));
+  CATENA_ASSIGN_OR_RETURN(std::vector<PendingReplacements> all, make_checked_replacements(next, registry, give_up));
+  for (PendingReplacements& made : all) {
+    CATENA_RETURN_IF_ERROR(prepare_migration(made, new_keys));
   }
-  for (Successors& made : all) {
-    CATENA_RETURN_IF_ERROR(made.is_isolated ? start_successors(made, next, new_keys) : attach_successors(made));
+  for (PendingReplacements& made : all) {
+    CATENA_RETURN_IF_ERROR(made.is_isolated ? start_replacements(made, next, new_keys) : attach_replacements(made));
   }
-  std::vector<std::string> lines = describe_successors(all);
+  std::vector<std::string> lines = describe_replacements(all);
   publish(std::move(all), next);
   for (const auto end = std::chrono::steady_clock::now() + kTakingTime;
-       waiting_successors() > 0 && std::chrono::steady_clock::now() < end;) {
+       waiting_replacements() > 0 && std::chrono::steady_clock::now() < end;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   reclaim_replaced();
@@ -94,14 +94,15 @@ Result<std::vector<std::string>> Session::preview_change(chain::ChainConfig next
                                                          std::stop_token const& give_up) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
-  CATENA_ASSIGN_OR_RETURN(const std::vector<Successors> all, make_checked_successors(next, registry, give_up));
-  return describe_successors(all);
+  CATENA_ASSIGN_OR_RETURN(const std::vector<PendingReplacements> all,
+                          make_checked_replacements(next, registry, give_up));
+  return describe_replacements(all);
 }
 
 /// The NFs, with what they say of themselves.
-std::vector<std::string> Session::describe_successors(std::span<const Successors> all) {
+std::vector<std::string> Session::describe_replacements(std::span<const PendingReplacements> all) {
   std::vector<std::string> lines;
-  for (Successors const& made : all) {
+  for (PendingReplacements const& made : all) {
     for (auto const& of_nf : made.instances) {
       // one in a process says nothing before that has made it
       const std::vector<std::string> details =
@@ -113,21 +114,21 @@ std::vector<std::string> Session::describe_successors(std::span<const Successors
   return lines;
 }
 
-Result<std::vector<Session::Successors>> Session::make_checked_successors(chain::ChainConfig& next,
-                                                                          nf::Registry const& registry,
-                                                                          std::stop_token const& give_up) {
-  CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_successors(next, registry, give_up));
+Result<std::vector<Session::PendingReplacements>> Session::make_checked_replacements(chain::ChainConfig& next,
+                                                                                     nf::Registry const& registry,
+                                                                                     std::stop_token const& give_up) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<PendingReplacements> all, make_replacements(next, registry, give_up));
   CATENA_RETURN_IF_ERROR(all.empty() ? absl::OkStatus() : can_change());
-  for (Successors const& made : all) {
-    CATENA_RETURN_IF_ERROR(check_successors(made));
+  for (PendingReplacements const& made : all) {
+    CATENA_RETURN_IF_ERROR(check_replacements(made));
   }
   return all;
 }
 
 /// Those of NFs that are not the same in `next`, which gets what was settled when the chain was made.
-Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainConfig& next,
-                                                                  nf::Registry const& registry,
-                                                                  std::stop_token const& give_up) {
+Result<std::vector<Session::PendingReplacements>> Session::make_replacements(chain::ChainConfig& next,
+                                                                             nf::Registry const& registry,
+                                                                             std::stop_token const& give_up) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> changed, chain::changed_nfs(config_, next));
   std::vector<bool> is_changed(next.nfs.size());
   std::vector<std::optional<Content>> contents;
@@ -141,21 +142,21 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
     is_changed[nf] = std::ranges::find(changed, nf) != changed.end() || !content || content != now.content;
   }
   const nf::NamedFiles of_nfs;
-  chain::Findings findings;
-  std::vector<Successors> all;
+  chain::Diagnostics diagnostics;
+  std::vector<PendingReplacements> all;
   for (std::size_t nf = 0; nf < next.nfs.size();) {
     const chain::NfGroup group =
         next.nfs[nf].isolation == chain::Isolation::kProcess ? chain::group_of(next, nf) : chain::NfGroup{nf, nf + 1};
     if (std::any_of(is_changed.begin() + static_cast<std::ptrdiff_t>(group.first),
                     is_changed.begin() + static_cast<std::ptrdiff_t>(group.end), std::identity())) {
-      Successors& made = all.emplace_back();
-      findings.add(make_successors_of(group.first, next, registry, give_up, of_nfs, made));
+      PendingReplacements& made = all.emplace_back();
+      diagnostics.add(make_replacements_of(group.first, next, registry, give_up, of_nfs, made));
       made.contents.assign(contents.begin() + static_cast<std::ptrdiff_t>(group.first),
                            contents.begin() + static_cast<std::ptrdiff_t>(group.end));
     }
     nf = group.end;
   }
-  CATENA_RETURN_IF_ERROR(findings.status());
+  CATENA_RETURN_IF_ERROR(diagnostics.status());
   std::vector<nf::NamedFile> files = of_nfs.files();
   for (std::size_t nf = 0; nf < next.nfs.size(); ++nf) {
     if (!is_changed[nf]) {
@@ -168,12 +169,13 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
 }
 
 /// Those of the NFs of `next`, of which `all` are others than now.
-std::vector<chain::KeysOfNf> Session::keys_with(std::span<const Successors> all, chain::ChainConfig const& next) const {
+std::vector<chain::KeysOfNf> Session::keys_with(std::span<const PendingReplacements> all,
+                                                chain::ChainConfig const& next) const {
   std::vector<chain::KeysOfNf> keys;
   for (std::size_t nf = 0; nf < next.nfs.size(); ++nf) {
     keys.push_back({next.nfs[nf].name, next.nfs[nf].position, first_of(nf).keys});
   }
-  for (Successors const& made : all) {
+  for (PendingReplacements const& made : all) {
     for (std::size_t i = 0; i < made.keys.size(); ++i) {
       keys[made.first + i].keys = made.keys[i];
     }
@@ -182,8 +184,9 @@ std::vector<chain::KeysOfNf> Session::keys_with(std::span<const Successors> all,
 }
 
 /// The NF at `first`, or those of its process, for every shard.
-Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
-                                   std::stop_token const& give_up, nf::NamedFiles const& of_nfs, Successors& made) {
+Status Session::make_replacements_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
+                                     std::stop_token const& give_up, nf::NamedFiles const& of_nfs,
+                                     PendingReplacements& made) {
   made.first = first;
   made.is_isolated = next.nfs[first].isolation == chain::Isolation::kProcess;
   const auto shards = static_cast<std::uint32_t>(entries_[first].size());
@@ -234,7 +237,7 @@ Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& 
 }
 
 /// Whether each can take the place of the one that there is, but for what that has of packets.
-Status Session::check_successors(Successors const& made) const {
+Status Session::check_replacements(PendingReplacements const& made) const {
   for (std::size_t i = 0; i < made.instances.size(); ++i) {
     const std::size_t nf = made.first + i;
     for (std::size_t shard = 0; shard < made.instances[i].size(); ++shard) {
@@ -263,7 +266,7 @@ Status Session::check_successors(Successors const& made) const {
 }
 
 /// Of NFs that keep what packets leave in them. None of them waits to be taken then: whose place they take is certain.
-Status Session::prepare_to_adopt(Successors& made, bool new_keys) const {
+Status Session::prepare_migration(PendingReplacements& made, bool new_keys) const {
   const nf::RunContext context = run_context(new_keys);
   for (std::size_t i = 0; i < made.instances.size(); ++i) {
     for (std::size_t shard = 0; shard < made.instances[i].size(); ++shard) {
@@ -272,14 +275,14 @@ Status Session::prepare_to_adopt(Successors& made, bool new_keys) const {
       if (next.descriptor().sharding == nf::Sharding::kPacket) {
         continue;
       }
-      if (waiting_successors() > 0) {
+      if (waiting_replacements() > 0) {
         return absl::UnavailableError(concat(now.config.position, ": NF '", now.config.name,
                                              "': no packets have come since the last change of the chain: try again"));
       }
       if (auto* persistent = dynamic_cast<nf::Persistent*>(&next.nf()); persistent != nullptr) {
         persistent->join(context);
       }
-      if (const Status status = next.nf().prepare_to_adopt(now.instance->nf()); !status.ok()) {
+      if (const Status status = next.nf().prepare_migration(now.instance->nf()); !status.ok()) {
         // the NF's own word, which no other chain is a way around
         const auto code = absl::IsFailedPrecondition(status) ? absl::StatusCode::kAborted : status.code();
         return {code, concat(now.config.position, ": NF '", now.config.name, "': ", std::string(status.message()))};
@@ -290,7 +293,7 @@ Status Session::prepare_to_adopt(Successors& made, bool new_keys) const {
 }
 
 /// Brings the kernels of NFs on a device there.
-Status Session::attach_successors(Successors& made) {
+Status Session::attach_replacements(PendingReplacements& made) {
   std::map<copy::SharedBuffer const*, std::shared_ptr<kernel::DeviceNf>> kernels;  // one for shards with one memory
   for (std::size_t shard = 0; shard < made.instances.front().size(); ++shard) {
     DeviceStage* const stage = entries_[made.first][shard]->device_stage;
@@ -307,13 +310,13 @@ Status Session::attach_successors(Successors& made) {
           kernel, kernel::DeviceNf::create(now.device(), std::move(side.spec), first.launch_plan(now.plan().shared),
                                            side.state, now.shared(), now.groups()));
     }
-    CATENA_ASSIGN_OR_RETURN(made.attachments.emplace_back(), stage->attach_next(kernel, config.batch_size));
+    CATENA_ASSIGN_OR_RETURN(made.bindings.emplace_back(), stage->attach_next(kernel, config.batch_size));
   }
   return absl::OkStatus();
 }
 
 /// Has processes make their NFs.
-Status Session::start_successors(Successors& made, chain::ChainConfig const& next, bool new_keys) {
+Status Session::start_replacements(PendingReplacements& made, chain::ChainConfig const& next, bool new_keys) {
   std::vector<chain::NfConfig> group;
   bool is_any_elsewhere = false;
   for (std::size_t i = 0; i < made.instances.size(); ++i) {
@@ -336,23 +339,23 @@ Status Session::start_successors(Successors& made, chain::ChainConfig const& nex
 }
 
 /// From the next unit on that rx takes.
-void Session::publish(std::vector<Successors> all, chain::ChainConfig const& next) {
+void Session::publish(std::vector<PendingReplacements> all, chain::ChainConfig const& next) {
   const std::uint32_t version = version_.load(std::memory_order_relaxed) + 1;
-  for (Successors& made : all) {
+  for (PendingReplacements& made : all) {
     for (std::size_t shard = 0; shard < made.instances.front().size(); ++shard) {
       Entry& entry = *entries_[made.first][shard];
       if (entry.device_stage != nullptr) {
-        entry.device_stage->successors().add(
-            version, {std::move(made.instances.front()[shard]), std::move(made.attachments[shard])});
+        entry.device_stage->replacements().add(
+            version, {std::move(made.instances.front()[shard]), std::move(made.bindings[shard])});
       } else if (made.is_isolated) {
         ProcessStage::Next process;
         process.process = &as_isolated(*made.instances.front()[shard])->process();
         for (auto& of_nf : made.instances) {
           process.instances.push_back(std::move(of_nf[shard]));
         }
-        static_cast<ProcessStage&>(*entry.stage).successors().add(version, std::move(process));
+        static_cast<ProcessStage&>(*entry.stage).replacements().add(version, std::move(process));
       } else {
-        static_cast<CpuStage&>(*entry.stage).successors().add(version, std::move(made.instances.front()[shard]));
+        static_cast<CpuStage&>(*entry.stage).replacements().add(version, std::move(made.instances.front()[shard]));
       }
     }
     for (std::size_t i = 0; i < made.files.size(); ++i) {
@@ -380,15 +383,15 @@ void Session::publish(std::vector<Successors> all, chain::ChainConfig const& nex
 }
 
 /// Of the stage that has most.
-std::size_t Session::waiting_successors() const {
+std::size_t Session::waiting_replacements() const {
   std::size_t waiting = 0;
   for_each_entry([&waiting](std::size_t /*shard*/, Entry const& entry) {
     if (entry.device_stage != nullptr) {
-      waiting = std::max(waiting, entry.device_stage->successors().waiting());
+      waiting = std::max(waiting, entry.device_stage->replacements().waiting());
     } else if (auto* process = dynamic_cast<ProcessStage*>(entry.stage); process != nullptr) {
-      waiting = std::max(waiting, process->successors().waiting());
+      waiting = std::max(waiting, process->replacements().waiting());
     } else if (auto* cpu = dynamic_cast<CpuStage*>(entry.stage); cpu != nullptr) {
-      waiting = std::max(waiting, cpu->successors().waiting());
+      waiting = std::max(waiting, cpu->replacements().waiting());
     }
   });
   return waiting;
@@ -396,25 +399,25 @@ std::size_t Session::waiting_successors() const {
 
 /// Ends what was replaced, where all shards have taken what comes: an NF may use what that of the first shard has.
 void Session::reclaim_replaced() {
-  if (waiting_successors() > 0) {
+  if (waiting_replacements() > 0) {
     return;
   }
   std::vector<DeviceStage::Next> of_devices;
   std::vector<std::unique_ptr<nf::Instance>> instances;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     if (entry.device_stage != nullptr) {
-      std::ranges::move(entry.device_stage->successors().reclaim(), std::back_inserter(of_devices));
+      std::ranges::move(entry.device_stage->replacements().reclaim(), std::back_inserter(of_devices));
     } else if (auto* process = dynamic_cast<ProcessStage*>(entry.stage); process != nullptr) {
-      for (ProcessStage::Next& replaced : process->successors().reclaim()) {
+      for (ProcessStage::Next& replaced : process->replacements().reclaim()) {
         std::ranges::move(replaced.instances, std::back_inserter(instances));
       }
     } else if (auto* cpu = dynamic_cast<CpuStage*>(entry.stage); cpu != nullptr) {
-      std::ranges::move(cpu->successors().reclaim(), std::back_inserter(instances));
+      std::ranges::move(cpu->replacements().reclaim(), std::back_inserter(instances));
     }
   });
   // those of later shards first
   while (!of_devices.empty()) {
-    of_devices.back().attachment.reset();
+    of_devices.back().binding.reset();
     of_devices.pop_back();
   }
   while (!instances.empty()) {
@@ -435,7 +438,7 @@ void Session::reclaim_replaced() {
 /// Nothing is made for a device that stages still have other NFs to take for.
 std::unique_lock<std::mutex> Session::admit_recovery() {
   std::unique_lock lock(change_mutex_, std::try_to_lock);
-  if (!lock || waiting_successors() > 0) {
+  if (!lock || waiting_replacements() > 0) {
     return {};
   }
   reclaim_replaced();

@@ -13,25 +13,25 @@
 namespace catena::runtime {
 
 bool Session::has_steering() const {
-  return std::ranges::any_of(tables_, [](chain::SteerTable const& table) { return !table.is_direct(); });
+  return std::ranges::any_of(tables_, [](chain::NextNodeTable const& table) { return !table.is_direct(); });
 }
 
 /// Behind rx, 0, or NF `node` - 1 of a graph, where packets go several ways from there.
-void Session::add_steer_stage(Section& section, std::size_t shard, std::size_t node, LineBook* lines) {
-  const std::optional<std::size_t> in = section.wiring.steering(node);
+void Session::add_classifier_stage(Segment& segment, std::size_t shard, std::size_t node, RecordLog* lines) {
+  const std::optional<std::size_t> in = segment.topology.steering(node);
   if (!in) {
     return;
   }
-  std::deque<memory::UnitQueue>& queues = section.shards[shard].queues;
+  std::deque<memory::UnitQueue>& queues = segment.shards[shard].queues;
   std::vector<memory::UnitQueue*> out;
   for (const std::size_t target : tables_[node].targets()) {
-    out.push_back(&queues[section.wiring.in_front_of_target(target)]);
+    out.push_back(&queues[segment.topology.in_front_of_target(target)]);
   }
-  auto stage = std::make_unique<SteerStage>(node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node],
-                                            pool_of(shard), queues[*in], std::move(out), queues[section.wiring.last()],
-                                            *reserves_[shard % reserves_.size()], lines);
+  auto stage = std::make_unique<ClassifierStage>(
+      node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node], pool_of(shard), queues[*in], std::move(out),
+      queues[segment.topology.last()], *reserves_[shard % reserves_.size()], lines);
   steerings_.emplace_back(shard, stage.get());
-  add_host_stage(std::move(stage), section.shards.size() > 1 ? concat("/", shard) : std::string());
+  add_host_stage(std::move(stage), segment.shards.size() > 1 ? concat("/", shard) : std::string());
 }
 
 /// Numbers of the NFs that packets may come to next from rx, 0, or NF `node` - 1.
@@ -101,10 +101,10 @@ bool Session::is_in_front_of_tx(std::size_t node) const {
 RateController Session::controller_of(std::size_t node, std::size_t shard) const {
   std::vector<CongestionMonitor const*> behind;
   for (const std::size_t nf : nfs_behind(node)) {
-    const auto section_of = [this](std::size_t number) {
-      return std::ranges::find_if(sections_, [number](Section const& each) { return number < each.part.end; });
+    const auto segment_of = [this](std::size_t number) {
+      return std::ranges::find_if(segments_, [number](Segment const& each) { return number < each.part.end; });
     };
-    const bool is_in_shard = node > 0 ? section_of(nf) == section_of(node - 1) : has_own_ends_;
+    const bool is_in_shard = node > 0 ? segment_of(nf) == segment_of(node - 1) : has_own_ends_;
     for (std::size_t i = 0; i < monitors_[nf].size(); ++i) {
       if (!is_in_shard || i == shard) {
         behind.push_back(monitors_[nf][i].get());
@@ -126,12 +126,12 @@ void Session::make_gates() {
     }
   }
   monitors_.resize(config_.nfs.size());
-  for (Section& section : sections_) {
-    for (Shard& shard : section.shards) {
+  for (Segment& segment : segments_) {
+    for (Shard& shard : segment.shards) {
       for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
-        const std::size_t nf = section.part.first + i;
+        const std::size_t nf = segment.part.first + i;
         monitors_[nf].push_back(std::make_unique<CongestionMonitor>(
-            config_.nfs[nf].name, shard.queues[section.wiring.in_front_of(i)], limits_[nf], receivers[nf],
+            config_.nfs[nf].name, shard.queues[segment.topology.in_front_of(i)], limits_[nf], receivers[nf],
             std::chrono::microseconds(config_.flow.period_us)));
       }
     }
@@ -183,10 +183,10 @@ void Session::register_flow_counts() {
     metrics_.add({}, [hook = hook_](metrics::Snapshot& counts) { collect(*hook, counts); });
   }
   for (std::size_t nf = 0; nf < limits_.size(); ++nf) {
-    Section const& section = *std::ranges::find_if(sections_, [nf](Section const& each) { return nf < each.part.end; });
-    for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
+    Segment const& segment = *std::ranges::find_if(segments_, [nf](Segment const& each) { return nf < each.part.end; });
+    for (std::size_t shard = 0; shard < segment.shards.size(); ++shard) {
       memory::UnitQueue const* queue =
-          &section.shards[shard].queues[section.wiring.in_front_of(nf - section.part.first)];
+          &segment.shards[shard].queues[segment.topology.in_front_of(nf - segment.part.first)];
       metrics_.add({{"shard", std::to_string(shard)}},
                    [queue, name = config_.nfs[nf].name](metrics::Snapshot& counts) { collect(name, *queue, counts); });
       if (!monitors_.empty()) {

@@ -42,7 +42,7 @@ Status Session::place_nfs(nf::Registry const& registry, chain::RunOptions const&
   return absl::OkStatus();
 }
 
-Result<std::optional<Replacement>> Session::look_at_traffic(nf::Registry const& registry) {
+Result<std::optional<Replacement>> Session::sample_traffic(nf::Registry const& registry) {
   if (!placement_ || !place_.device) {
     return std::nullopt;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a session's NFs is in other processes. The rest of how it is made: session.cpp.
-#include "chain/findings.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/nf_costs.hpp"
 #include "pipeline/isolation.hpp"
 #include "pipeline/nf_making.hpp"
@@ -36,8 +36,8 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
                              nf::NamedFiles const& of_nfs, std::vector<Entry>& first) {
   const chain::NfGroup group = chain::group_of(config_, first.size());
   const std::span<chain::NfConfig> configs(&config_.nfs[group.first], group.end - group.first);
-  chain::Findings findings;
-  std::vector<Isolated> made = findings.take(make_isolated(configs, options, registry, of_nfs));
+  chain::Diagnostics diagnostics;
+  std::vector<Isolated> made = diagnostics.take(make_isolated(configs, options, registry, of_nfs));
   made.resize(configs.size());
   for (std::size_t i = 0; i < configs.size(); ++i) {
     chain::NfConfig& config = configs[i];
@@ -54,7 +54,7 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
     first.back().keys = std::move(made[i].keys);
     config.on = plan::Processor::kCpu;  // as far as this process is concerned
   }
-  return findings.status();
+  return diagnostics.status();
 }
 
 /// The next NFs of another shard, after those in `nfs`, which are of one process: another one with the same NFs.
@@ -125,18 +125,18 @@ void Session::prepare_processes() {
 }
 
 /// Of the NFs of a process, from number `first` of the section on. The queues between them have no units.
-void Session::add_process_stage(Section& section, std::size_t number, std::size_t first, nf_process::NfProcess& process,
-                                LineBook* lines) {
-  Shard& shard = section.shards[number];
-  const auto position = static_cast<std::uint32_t>(section.part.first + first);
+void Session::add_process_stage(Segment& segment, std::size_t number, std::size_t first, nf_process::NfProcess& process,
+                                RecordLog* lines) {
+  Shard& shard = segment.shards[number];
+  const auto position = static_cast<std::uint32_t>(segment.part.first + first);
   const std::size_t nfs = chain::group_of(config_, position).end - position;
   std::vector<nf::Instance*> instances;
   for (std::size_t i = 0; i < nfs; ++i) {
     instances.push_back(shard.nfs[first + i].instance.get());
   }
   auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(number),
-                                              shard.queues[section.wiring.in_front_of(first)],
-                                              shard.queues[section.wiring.behind_nf(first + nfs - 1)],
+                                              shard.queues[segment.topology.in_front_of(first)],
+                                              shard.queues[segment.topology.behind_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
   if (!limits_.empty()) {
     std::uint64_t there = 0;
@@ -150,7 +150,7 @@ void Session::add_process_stage(Section& section, std::size_t number, std::size_
       sharing_->add(number_in_sharing(position + i), stage->part_of(i));
     }
   }
-  add_host_stage(std::move(stage), section.shards.size() > 1 ? concat("/", number) : std::string());
+  add_host_stage(std::move(stage), segment.shards.size() > 1 ? concat("/", number) : std::string());
   shard.nfs[first].stage = stages_.back().get();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session at work, and what it says of itself. How it is made: session.cpp, session_processes.cpp.
 #include "chain/instances.hpp"
-#include "pipeline/caretaker.hpp"
 #include "pipeline/counts.hpp"
+#include "pipeline/device_monitor.hpp"
 #include "pipeline/ends.hpp"
 #include "pipeline/isolation.hpp"
 #include "pipeline/session.hpp"
@@ -65,7 +65,7 @@ void Session::register_counts() {
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
   of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
-  for (HandOverStage const* stage : hand_overs_) {
+  for (ReshardStage const* stage : hand_overs_) {
     metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
   }
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) {
@@ -84,11 +84,11 @@ Status Session::start() {
     return absl::OkStatus();
   }
   if (before_) {
-    std::vector<nf::Instance const*> adopted;
-    std::ranges::transform(heirs_, std::back_inserter(adopted), &Heir::before);
+    std::vector<nf::Instance const*> migrated;
+    std::ranges::transform(next_nfs_, std::back_inserter(migrated), &NextPipeline::before);
     std::vector<nf_process::NfProcess*> processes;
-    std::ranges::transform(process_heirs_, std::back_inserter(processes), &ProcessHeir::before);
-    return before_->session->pass_on(std::move(adopted), processes)
+    std::ranges::transform(next_processes_, std::back_inserter(processes), &NextProcess::before);
+    return before_->session->transfer_ports(std::move(migrated), processes)
                ? absl::OkStatus()
                : absl::FailedPreconditionError("the chain to be replaced has ended");
   }
@@ -118,7 +118,7 @@ Status Session::run() {
 Status Session::run_to_end() {
   Status status = before_ ? take_over() : absl::OkStatus();
   if (status.ok()) {
-    const Caretaker caretaker(
+    const DeviceMonitor device_monitor(
         recovery_.get(), sharing_.get(), [this] { return traffic(); }, [this] { return admit_recovery(); });
     status = work();
   }
@@ -225,14 +225,14 @@ bool Session::abandoned_device() const {
 /// "2: fw and ids by flow, nat in one, rt by flow".
 std::string Session::describe_shards() const {
   std::vector<std::string> parts;
-  for (Section const& section : sections_) {
+  for (Segment const& segment : segments_) {
     std::vector<std::string> names;
-    for (Entry const& entry : section.shards.front().nfs) {
+    for (Entry const& entry : segment.shards.front().nfs) {
       names.push_back(entry.config.name);
     }
-    const std::string how = section.part.shards == 1 ? "in one"
-                            : section.part.divided_by
-                                ? concat("as ", first_of(*section.part.divided_by).config.name, " says")
+    const std::string how = segment.part.shards == 1 ? "in one"
+                            : segment.part.divided_by
+                                ? concat("as ", first_of(*segment.part.divided_by).config.name, " says")
                                 : "by flow";
     parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
   }
@@ -245,7 +245,7 @@ std::vector<std::string> Session::start_report() const {
   for (std::string const& warning : chain::flow_warnings(config_)) {
     lines.push_back(concat(nf::kWarning, warning));
   }
-  for (std::string const& nf : begins_anew_) {
+  for (std::string const& nf : restarted_nfs_) {
     lines.push_back(concat(nf::kWarning, "NF '", nf, "' restarts without its previous state"));
   }
   for (nf::Instance const* nf : first_instances()) {
@@ -335,8 +335,8 @@ RunProgress Session::progress() const {
   for (RxStage const* rx : rx_) {
     progress.dropped += rx->refused();
   }
-  for (Section const& section : sections_) {
-    for (Shard const& shard : section.shards) {
+  for (Segment const& segment : segments_) {
+    for (Shard const& shard : segment.shards) {
       for (memory::UnitQueue const& queue : shard.queues) {
         progress.dropped += queue.refused();
       }
@@ -402,8 +402,8 @@ Report Session::report() const {
     }
   }
   const auto divided =
-      std::find_if(sections_.begin(), sections_.end(), [](Section const& section) { return section.part.shards > 1; });
-  for (std::size_t i = 0; divided != sections_.end() && i < config_.shards; ++i) {
+      std::find_if(segments_.begin(), segments_.end(), [](Segment const& segment) { return segment.part.shards > 1; });
+  for (std::size_t i = 0; divided != segments_.end() && i < config_.shards; ++i) {
     const metrics::Label shard{"shard", std::to_string(i)};
     std::string const& first = divided->shards.front().nfs.front().config.name;
     report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", first}}),

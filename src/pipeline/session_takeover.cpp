@@ -57,7 +57,7 @@ Result<std::unique_lock<std::mutex>> Session::lock_settled() {
 
 /// Whether an NF says which shard a packet goes to.
 bool Session::is_divided_by_nf() const {
-  return std::ranges::any_of(sections_, [](Section const& section) { return section.part.divided_by.has_value(); });
+  return std::ranges::any_of(segments_, [](Segment const& segment) { return segment.part.divided_by.has_value(); });
 }
 
 /// With its change_mutex_. The rest shows when this one is made.
@@ -67,7 +67,7 @@ Status Session::check_before() const {
   if (before.is_traced_ || is_traced_) {
     return absl::FailedPreconditionError("its launches are traced, and a trace is of one chain");
   }
-  if (before.waiting_successors() > 0) {
+  if (before.waiting_replacements() > 0) {
     return absl::FailedPreconditionError("no packets have come since its last change");
   }
   return absl::OkStatus();
@@ -75,7 +75,7 @@ Status Session::check_before() const {
 
 /// Lets an NF in a process go on with the files of the one of its name and type in the session before. False: it has
 /// others, or there is none.
-bool Session::go_on_with_files_of_before(std::size_t nf) {
+bool Session::reopen_files_of_previous(std::size_t nf) {
   Session const& before = *before_->session;
   Entry const& mine = first_of(nf);
   const auto found = std::ranges::find_if(before.entries_, [&mine](std::vector<Entry*> const& entries) {
@@ -90,14 +90,14 @@ bool Session::go_on_with_files_of_before(std::size_t nf) {
     auto const* const next = as_isolated(*entries_[nf][shard]->instance);
     auto const* const now = as_isolated(*(*found)[shard]->instance);
     all = all && next != nullptr && now != nullptr &&
-          next->process().go_on_with_files(next->number(), now->process(), now->number());
+          next->process().reopen_files(next->number(), now->process(), now->number());
   }
   return all;
 }
 
 /// NFs of which there is one with the same name and type in the session before, and which keep what packets leave in
 /// them. FailedPrecondition where one of them cannot go on for the other.
-Status Session::find_heirs(bool new_keys) {
+Status Session::find_next_nfs(bool new_keys) {
   Session const& before = *before_->session;
   std::set<std::string> written;  // by the session before
   for (std::vector<Entry*> const& entries : before.entries_) {
@@ -111,14 +111,14 @@ Status Session::find_heirs(bool new_keys) {
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     Entry const& mine = first_of(nf);
     if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
-      find_process_heirs(nf);
+      find_next_processes(nf);
     }
     const auto with_my_name = [&mine](std::vector<Entry*> const& entries) {
       return entries.front()->config.name == mine.config.name;
     };
     const bool writes_there = std::ranges::any_of(
         mine.files, [&written](nf::NamedFile const& file) { return file.is_written && written.contains(file.path); });
-    if (writes_there && !go_on_with_files_of_before(nf)) {
+    if (writes_there && !reopen_files_of_previous(nf)) {
       writers.push_back(mine.config.name);
     }
     const auto found = std::ranges::find_if(before.entries_, with_my_name);
@@ -127,14 +127,14 @@ Status Session::find_heirs(bool new_keys) {
     }
     Entry const& theirs = *found->front();
     const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*theirs.instance) != nullptr;
-    if (is_isolated && goes_on_as_process(nf)) {
+    if (is_isolated && continues_as_process(nf)) {
       continue;
     }
     // of several shards, packets must come to the same one
     const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf());
     if (is_isolated || theirs.config.type != mine.config.type || found->size() != entries_[nf].size() ||
         is_divided_otherwise) {
-      begins_anew_.push_back(mine.config.name);
+      restarted_nfs_.push_back(mine.config.name);
       continue;
     }
     for (std::size_t shard = 0; shard < found->size(); ++shard) {
@@ -143,11 +143,11 @@ Status Session::find_heirs(bool new_keys) {
       if (auto* persistent = dynamic_cast<nf::Persistent*>(&next.nf()); persistent != nullptr) {
         persistent->join(run_context(new_keys));
       }
-      if (const Status status = as_not_beside(next.nf().prepare_to_adopt(now.nf())); !status.ok()) {
+      if (const Status status = as_not_beside(next.nf().prepare_migration(now.nf())); !status.ok()) {
         return {status.code(),
                 concat(mine.config.position, ": NF '", mine.config.name, "': ", std::string(status.message()))};
       }
-      heirs_.push_back({&next, &now});
+      next_nfs_.push_back({&next, &now});
     }
     std::erase(writers, mine.config.name);
   }
@@ -160,7 +160,7 @@ Status Session::find_heirs(bool new_keys) {
 
 /// The processes of the NF at `first` and of those with it, one for each shard, go on for those of the session before
 /// where these have the same NFs, all of which can hand over what they have.
-void Session::find_process_heirs(std::size_t first) {
+void Session::find_next_processes(std::size_t first) {
   Session const& before = *before_->session;
   const auto with_name = [&](std::string const& name) {
     return std::ranges::find_if(before.entries_,
@@ -191,28 +191,28 @@ void Session::find_process_heirs(std::size_t first) {
       (found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf()))) {
     return;
   }
-  std::vector<ProcessHeir> heirs;
+  std::vector<NextProcess> next_nfs;
   for (std::size_t shard = 0; shard < found->size(); ++shard) {
     nf_process::NfProcess& now = as_isolated(*(*found)[shard]->instance)->process();
     if (!now.can_hand_over(has_state)) {
       return;
     }
-    heirs.push_back({&as_isolated(*entries_[first][shard]->instance)->process(), &now, first});
+    next_nfs.push_back({&as_isolated(*entries_[first][shard]->instance)->process(), &now, first});
   }
-  for (ProcessHeir const& heir : heirs) {
-    heir.process->go_on_for_another();
-    process_heirs_.push_back(heir);
+  for (NextProcess const& next : next_nfs) {
+    next.process->start_replacement();
+    next_processes_.push_back(next);
   }
 }
 
 /// What the NFs of its process had goes along.
-bool Session::goes_on_as_process(std::size_t nf) const {
+bool Session::continues_as_process(std::size_t nf) const {
   auto const* const isolated = as_isolated(*first_of(nf).instance);
   return isolated != nullptr &&
-         std::ranges::find(process_heirs_, &isolated->process(), &ProcessHeir::process) != process_heirs_.end();
+         std::ranges::find(next_processes_, &isolated->process(), &NextProcess::process) != next_processes_.end();
 }
 
-void Session::leave_nfs_to_another() {
+void Session::release_nfs() {
   for_each_entry([this](std::size_t /*shard*/, Entry const& entry) {
     if (dynamic_cast<nf::Portable const*>(&entry.instance->nf()) != nullptr) {
       adopted_.push_back(entry.instance.get());
@@ -224,21 +224,22 @@ void Session::leave_nfs_to_another() {
 
 /// Ends the session as stop() does, but for its ends. `adopted`: NFs that are gone on for; `processes`: those of which
 /// others go on for the NFs. False: it ends or has ended by itself.
-bool Session::pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes) {
+bool Session::transfer_ports(std::vector<nf::Instance const*> migrated,
+                             std::vector<nf_process::NfProcess*> const& processes) {
   if (stop_) {
     return false;
   }
-  adopted_ = std::move(adopted);
+  adopted_ = std::move(migrated);
   bool all = true;
   for (auto const& source : sources_) {
-    all = source->pass_on() && all;
+    all = source->transfer() && all;
   }
   End open = End::kOpen;
   if (!all || !end_.compare_exchange_strong(open, End::kPassedOn)) {
     return false;
   }
   for (auto const& sink : sinks_) {
-    sink->pass_on();
+    sink->transfer();
   }
   for (nf_process::NfProcess* const process : processes) {
     process->hand_over();
@@ -248,7 +249,7 @@ bool Session::pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_p
 }
 
 /// Slots of pool number `pool` that are not for packets which wait, so that the session before can end.
-std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
+std::uint32_t Session::slots_for_previous(std::size_t pool) const {
   Session const& before = *before_->session;
   const std::uint32_t of_copies = before.reserves_[pool]->slots_wanted_from(0);
   return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll +
@@ -260,7 +261,7 @@ std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
 /// still inside there, nor find an NF that does not know what came before.
 Status Session::take_over() {
   Session& before = *before_->session;
-  take_ends_over(before);
+  take_ports(before);
   bool waits = false;
   bool has_left = false;
   const auto is_done = [&] {
@@ -268,15 +269,15 @@ Status Session::take_over() {
       return false;
     }
     if (!std::exchange(has_left, true)) {
-      std::ranges::for_each(process_heirs_, [](ProcessHeir const& heir) { heir.process->begin_after(*heir.before); });
+      std::ranges::for_each(next_processes_, [](NextProcess const& next) { next.process->start_after(*next.before); });
     }
-    return std::ranges::all_of(process_heirs_, [](ProcessHeir const& heir) { return heir.process->has_begun(); });
+    return std::ranges::all_of(next_processes_, [](NextProcess const& next) { return next.process->has_started(); });
   };
   while (!is_done()) {
     bool worked = false;
     bool is_full = false;
     for (std::size_t i = 0; i < rx_.size(); ++i) {
-      const bool has_room = pools_[i]->free_slots() > slots_for_those_before(i);
+      const bool has_room = pools_[i]->free_slots() > slots_for_previous(i);
       if (has_room && !stop_ && !sources_[i]->finished()) {  // its end is for the run
         const Result<Progress> progress = rx_[i]->poll();
         worked = worked || (progress.ok() && *progress == Progress::kWorked);
@@ -304,8 +305,8 @@ Status Session::take_over() {
     // what is still inside has its slots for ever
     Status status(before.outcome_.code(),
                   concat("the replaced chain ended with an error: ", std::string(before.outcome_.message())));
-    heirs_.clear();
-    process_heirs_.clear();
+    next_nfs_.clear();
+    next_processes_.clear();
     before_.reset();
     return status;
   }
@@ -316,33 +317,33 @@ Status Session::take_over() {
     }
     recorder->name_by(std::move(nfs));
   }
-  for (Heir const& heir : heirs_) {
-    heir.instance->nf().adopt(heir.before->nf());
+  for (NextPipeline const& next : next_nfs_) {
+    next.instance->nf().migrate_state(next.before->nf());
   }
-  for (ProcessHeir const& heir : process_heirs_) {
-    const std::vector<Status> said = heir.process->how_it_began();
+  for (NextProcess const& next : next_processes_) {
+    const std::vector<Status> said = next.process->start_status();
     for (std::size_t nf = 0; nf < said.size(); ++nf) {
-      Entry const& entry = first_of(heir.first + nf);
+      Entry const& entry = first_of(next.first + nf);
       if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
         spdlog::warn("{}: NF '{}' restarts without its previous state: {}", entry.config.position, entry.config.name,
                      log_line(std::string(said[nf].message())));
       }
     }
   }
-  heirs_.clear();
-  process_heirs_.clear();
+  next_nfs_.clear();
+  next_processes_.clear();
   before_.reset();
   return absl::OkStatus();
 }
 
 /// What comes after the last packet that rx of the session before takes.
-void Session::take_ends_over(Session& before) {
+void Session::take_ports(Session& before) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     while (!before.sources_[i]->has_ended()) {
       std::this_thread::sleep_for(kRest);
     }
     sources_[i]->take_over(*before.sources_[i]);
-    rx_[i]->begin_in_front(before.rx_[i]->next_index());
+    rx_[i]->start_receiving(before.rx_[i]->next_index());
   }
 }
 

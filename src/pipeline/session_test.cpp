@@ -159,7 +159,7 @@ class PickyNf final : public nf::Nf, public nf::Persistent {
                                  : absl::OkStatus();
   }
   void join(nf::RunContext const& context) override { contexts().push_back(context); }
-  Status prepare_to_adopt(nf::Nf const& /*before*/) override {
+  Status prepare_migration(nf::Nf const& /*before*/) override {
     return refuses_ == "adopt"  ? absl::FailedPreconditionError("another table")
            : refuses_ == "keys" ? absl::InvalidArgumentError("unknown keys")
                                 : absl::OkStatus();
@@ -215,7 +215,7 @@ class PickyChain : public ::testing::Test {
     chain::RunOptions options;
     options.new_keys = new_keys;
     return Session::create(config(refuses), options, registry_, {},
-                           before == nullptr ? std::nullopt : std::optional(Predecessor{before, nullptr}));
+                           before == nullptr ? std::nullopt : std::optional(PreviousPipeline{before, nullptr}));
   }
   Status change(std::string const& refuses) { return first_->change(config({refuses}), registry_).status(); }
   Status follow(std::vector<std::string> const& refuses) { return create(refuses, false, first_.get()).status(); }

@@ -216,12 +216,12 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
         auto next = device_stage->attach(*device_nf, setup.options.only_on_device, use,
                                          {.max_packets = part * setup.unit, .max_groups = part});
         ASSERT_TRUE(next.ok()) << next.status();
-        device_stage->offer(*std::move(next));
-        while (!device_stage->has_taken_offer() && !has_ended) {
+        device_stage->bind(*std::move(next));
+        while (!device_stage->has_taken_binding() && !has_ended) {
           std::this_thread::yield();
         }
-        outcome.moves += device_stage->has_taken_offer() ? 1U : 0U;
-        device_stage->reclaim().reset();
+        outcome.moves += device_stage->has_taken_binding() ? 1U : 0U;
+        device_stage->unbind().reset();
       }
     });
   }

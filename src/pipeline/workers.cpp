@@ -231,9 +231,9 @@ class Workers {
       recent_ns[stage] = now_ns - std::exchange(seen_ns_[stage], now_ns);
     }
     Groups better = balance_by_load(recent_ns, groups_.size());
-    const auto most_now = static_cast<double>(busiest(groups_, recent_ns));
-    const auto most_then = static_cast<double>(busiest(better, recent_ns));
-    if (most_now >= kBusyEnough * static_cast<double>(passed_ns) && most_then <= kWorthMoving * most_now) {
+    const auto max_now = static_cast<double>(busiest(groups_, recent_ns));
+    const auto max_then = static_cast<double>(busiest(better, recent_ns));
+    if (max_now >= kBusyEnough * static_cast<double>(passed_ns) && max_then <= kWorthMoving * max_now) {
       next_groups_ = std::move(better);
       is_pausing_.store(true, std::memory_order_release);
     }

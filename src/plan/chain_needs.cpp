@@ -67,18 +67,18 @@ FieldSet needs_ahead(std::size_t nf, std::span<const NfNeeds> chain, FieldSet be
 
 }  // namespace
 
-std::vector<Link> links_of(PlanInput const& input) {
+std::vector<PlanEdge> links_of(PlanInput const& input) {
   if (!input.links.empty()) {
     return input.links;
   }
-  std::vector<Link> links;
+  std::vector<PlanEdge> links;
   for (std::size_t nf = 0; nf <= input.nfs.size(); ++nf) {
     links.push_back({nf == 0 ? kRx : nf - 1, nf == input.nfs.size() ? kTx : nf});
   }
   return links;
 }
 
-std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Link> links) {
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links) {
   std::vector<NfNeeds> chain;
   chain.reserve(nfs.size());
   for (PlacedNf const& nf : nfs) {
@@ -86,7 +86,7 @@ std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Lin
   }
   for (std::size_t nf = 0; nf < chain.size(); ++nf) {
     chain[nf].whole_by_now |= chain[nf].on_gpu && chain[nf].needs_whole;
-    for (Link const& link : links) {
+    for (PlanEdge const& link : links) {
       if (link.from == nf && link.to != kTx) {
         chain[link.to].whole_by_now |= chain[nf].whole_by_now;
       }
@@ -95,7 +95,7 @@ std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Lin
   std::vector<FieldSet> ahead(chain.size());
   for (std::size_t nf = chain.size(); nf-- > 0;) {
     FieldSet behind = packet::kNoFields;
-    for (Link const& link : links) {
+    for (PlanEdge const& link : links) {
       if (link.from == nf) {
         behind |= link.to == kTx || link.is_copy ? kAllFields : ahead[link.to];
       }

@@ -45,7 +45,7 @@ struct NfNeeds {
 };
 
 /// Of every NF of a plan input with valid links.
-std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Link> links);
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links);
 
 /// Adds the fields that must move together with `set`: fields of variable length between the headers only move with the
 /// frame.

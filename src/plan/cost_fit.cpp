@@ -67,8 +67,8 @@ Line fit_line(std::span<const Point> points) {
   return best_of(candidates, points, [](Line const& line, double x) { return line.intercept + line.slope * x; });
 }
 
-Knee fit_knee(std::span<const Point> points) {
-  std::vector<Knee> candidates;
+Breakpoint fit_breakpoint(std::span<const Point> points) {
+  std::vector<Breakpoint> candidates;
   for (Point const& steep : points) {
     if (steep.x <= 0) {
       continue;
@@ -79,7 +79,9 @@ Knee fit_knee(std::span<const Point> points) {
       candidates.push_back({flat.y, slope});
     }
   }
-  return best_of(candidates, points, [](Knee const& knee, double x) { return std::max(knee.least, knee.slope * x); });
+  return best_of(candidates, points, [](Breakpoint const& breakpoint, double x) {
+    return std::max(breakpoint.least, breakpoint.slope * x);
+  });
 }
 
 double fit_ratio(std::span<const Point> points) {
@@ -129,9 +131,9 @@ MethodCost fit_packets(Timings const& timings) {
       sizes.push_back({timing.bytes, (timing.ns - cost.per_transfer_ns) / timing.packets});
     }
   }
-  const Knee knee = fit_knee(sizes);
-  cost.per_packet_ns = knee.least;
-  cost.per_byte_ns = knee.slope;
+  const Breakpoint breakpoint = fit_breakpoint(sizes);
+  cost.per_packet_ns = breakpoint.least;
+  cost.per_byte_ns = breakpoint.slope;
   std::vector<Point> fields;
   for (Timing const& timing : timings.fields) {
     fields.push_back({timing.packets, timing.ns});

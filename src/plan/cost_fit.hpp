@@ -30,11 +30,11 @@ struct Line {
 Line fit_line(std::span<const Point> points);
 
 /// y = max(least, slope * x): the time of a packet over its bytes.
-struct Knee {
+struct Breakpoint {
   double least = 0;
   double slope = 0;
 };
-Knee fit_knee(std::span<const Point> points);
+Breakpoint fit_breakpoint(std::span<const Point> points);
 
 /// The slope of y = slope * x: the median of y / x.
 double fit_ratio(std::span<const Point> points);

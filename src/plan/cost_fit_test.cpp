@@ -47,20 +47,20 @@ TEST(FitLine, few_points) {
   EXPECT_EQ(same_x.intercept + same_x.slope * 4, 12);
 }
 
-TEST(FitKnee, finds_both_sides_of_the_knee) {
+TEST(FitBreakpoint, finds_both_sides_of_the_knee) {
   std::vector<Point> points;
   for (const double bytes : kSizes) {
     points.push_back({bytes, std::max(3.0, 0.02 * bytes)});
   }
-  const Knee knee = fit_knee(points);
-  EXPECT_DOUBLE_EQ(knee.least, 3);
-  EXPECT_DOUBLE_EQ(knee.slope, 0.02);
+  const Breakpoint breakpoint = fit_breakpoint(points);
+  EXPECT_DOUBLE_EQ(breakpoint.least, 3);
+  EXPECT_DOUBLE_EQ(breakpoint.slope, 0.02);
 }
 
-TEST(FitKnee, there_may_be_no_flat_part) {
-  const Knee knee = fit_knee(std::vector<Point>{{64, 32}, {128, 64}, {1024, 512}});
-  EXPECT_DOUBLE_EQ(std::max(knee.least, knee.slope * 64), 32);
-  EXPECT_DOUBLE_EQ(knee.slope, 0.5);
+TEST(FitBreakpoint, there_may_be_no_flat_part) {
+  const Breakpoint breakpoint = fit_breakpoint(std::vector<Point>{{64, 32}, {128, 64}, {1024, 512}});
+  EXPECT_DOUBLE_EQ(std::max(breakpoint.least, breakpoint.slope * 64), 32);
+  EXPECT_DOUBLE_EQ(breakpoint.slope, 0.5);
 }
 
 TEST(FitRatio, is_the_median) {

@@ -93,20 +93,20 @@ class BruteForce {
 
   /// Whether `nf` needs packets whole, or one before it on some path.
   bool is_whole_by(std::size_t nf) const {
-    return needs_whole(nf) || std::any_of(links_.begin(), links_.end(), [&](Link const& link) {
+    return needs_whole(nf) || std::any_of(links_.begin(), links_.end(), [&](PlanEdge const& link) {
              return link.to == nf && link.from != kRx && is_whole_by(link.from);
            });
   }
 
   std::span<const PlacedNf> nfs_;
-  std::vector<Link> links_;
+  std::vector<PlanEdge> links_;
   std::array<PlanInput, kSettings.size()> inputs_;
   std::vector<Pricing> pricings_;  // of inputs_
   Costs least_{};
 };
 
 bool BruteForce::send_on(std::size_t from, std::vector<OnPath> const& done, Waiting& waiting) const {
-  for (Link const& link : links_) {
+  for (PlanEdge const& link : links_) {
     for (OnPath const& path : done) {
       if (link.from != from) {
         continue;
@@ -195,7 +195,7 @@ bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
   if (touches(nfs_[nf].hints.complete_reads, nfs_[nf].hints.complete_writes)) {
     return true;
   }
-  return std::any_of(links_.begin(), links_.end(), [&](Link const& link) {
+  return std::any_of(links_.begin(), links_.end(), [&](PlanEdge const& link) {
     if (link.from != nf) {
       return false;
     }
@@ -313,14 +313,14 @@ class RandomChains {
   double factor() { return std::exp2(std::uniform_real_distribution(-3.0, 3.0)(random_)); }
 
   /// Between NFs in their order, so that each is on a path from rx, most to tx.
-  std::vector<Link> random_links(std::size_t nfs) {
-    std::vector<Link> links;
+  std::vector<PlanEdge> random_links(std::size_t nfs) {
+    std::vector<PlanEdge> links;
     const auto number = [this](std::size_t least, std::size_t most) {
       return static_cast<std::size_t>(pick(static_cast<int>(least), static_cast<int>(most)));
     };
-    const auto add = [&links](Link const& link) {
+    const auto add = [&links](PlanEdge const& link) {
       if (std::none_of(links.begin(), links.end(),
-                       [&link](Link const& other) { return other.from == link.from && other.to == link.to; })) {
+                       [&link](PlanEdge const& other) { return other.from == link.from && other.to == link.to; })) {
         links.push_back(link);
       }
     };
@@ -334,7 +334,8 @@ class RandomChains {
       add({from, to == nfs ? kTx : to, to != nfs && chance(0.3)});
     }
     for (std::size_t nf = 0; nf < nfs; ++nf) {
-      const bool is_end = std::none_of(links.begin(), links.end(), [nf](Link const& link) { return link.from == nf; });
+      const bool is_end =
+          std::none_of(links.begin(), links.end(), [nf](PlanEdge const& link) { return link.from == nf; });
       if (chance(is_end ? 0.8 : 0.2)) {
         add({nf, kTx});
       }
@@ -346,7 +347,7 @@ class RandomChains {
     std::vector<std::size_t> paths(input.nfs.size());
     std::size_t ended = 0;
     const auto send = [&](std::size_t from, std::size_t count) {
-      for (Link const& link : input.links) {
+      for (PlanEdge const& link : input.links) {
         if (link.from == from) {
           (link.to == kTx ? ended : paths[link.to]) += count;
         }
@@ -440,7 +441,7 @@ std::string text_of(PlanInput const& input) {
     text += line;
   }
   const auto name = [](std::size_t nf) { return nf == kRx ? "rx" : nf == kTx ? "tx" : std::to_string(nf); };
-  for (Link const& link : input.links) {
+  for (PlanEdge const& link : input.links) {
     text += name(link.from) + (link.is_copy ? " copies to " : " -> ") + name(link.to) + "\n";
   }
   return text;

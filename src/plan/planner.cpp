@@ -26,7 +26,8 @@ constexpr Views kAnything{kAllFields, kAllFields, true};
 /// views of the packets that wait in front of each NF that is still to come; in a row that is one.
 class Search {
  public:
-  Search(PlanInput const& input, std::span<const Link> links, std::span<const NfNeeds> chain, Pricing const& pricing)
+  Search(PlanInput const& input, std::span<const PlanEdge> links, std::span<const NfNeeds> chain,
+         Pricing const& pricing)
       : input_(&input),
         chain_(chain),
         pricing_(&pricing),
@@ -34,7 +35,7 @@ class Search {
         waiting_(chain.size(), kAnything),
         seen_(chain.size() + 1),
         current_(chain.size()) {
-    for (Link const& link : links) {
+    for (PlanEdge const& link : links) {
       if (link.from != kRx) {
         ways_[link.from].push_back(link);
       } else if (link.to != kTx) {
@@ -69,8 +70,8 @@ class Search {
   PlanInput const* input_;
   std::span<const NfNeeds> chain_;
   Pricing const* pricing_;
-  std::vector<std::vector<Link>> ways_;  ///< from each NF
-  Waiting waiting_;                      ///< when packets are still at rx
+  std::vector<std::vector<PlanEdge>> ways_;  ///< from each NF
+  Waiting waiting_;                          ///< when packets are still at rx
   std::vector<std::vector<Seen>> seen_;
   std::vector<Movement> current_;
   std::vector<Movement> best_;
@@ -131,7 +132,7 @@ void Search::visit_gpu(std::size_t nf, Views const& views, Waiting const& waitin
 
 void Search::leave(std::size_t nf, Views const& views, Waiting const& waiting, double cost) {
   Waiting after = waiting;
-  for (Link const& link : ways_[nf]) {
+  for (PlanEdge const& link : ways_[nf]) {
     if ((link.to == kTx || link.is_copy) && views.cpu != kAllFields) {
       return;  // tx reads everything, and so does who copies
     }
@@ -164,8 +165,8 @@ bool Search::is_allowed(Candidate const& candidate, NfNeeds const& nf, Views con
 
 Status check_links(PlanInput const& input) {
   std::vector<bool> is_reached(input.nfs.size());
-  const std::vector<Link> links = links_of(input);
-  for (Link const& link : links) {
+  const std::vector<PlanEdge> links = links_of(input);
+  for (PlanEdge const& link : links) {
     const bool is_sound = (link.from == kRx || link.from < input.nfs.size()) &&
                           (link.to == kTx || (link.to < input.nfs.size() && (link.from == kRx || link.from < link.to)));
     if (!is_sound) {
@@ -260,7 +261,7 @@ std::string_view to_string(Mode mode) {
 
 Result<Plan> make_plan(PlanInput const& input) {
   CATENA_RETURN_IF_ERROR(check(input));
-  const std::vector<Link> links = links_of(input);
+  const std::vector<PlanEdge> links = links_of(input);
   const std::vector<NfNeeds> chain = needs_of(input.nfs, links);
   const Pricing pricing(input);
   Search search(input, links, chain, pricing);

@@ -54,13 +54,13 @@ inline constexpr std::size_t kRx = SIZE_MAX - 1;
 inline constexpr std::size_t kTx = SIZE_MAX;
 
 /// A link from one NF to another for packets. An NF that drops all packets has no outgoing link.
-struct Link {
+struct PlanEdge {
   std::size_t from = kRx;  ///< number of an NF, or kRx
   std::size_t to = kTx;    ///< number of an NF after it in PlanInput::nfs, or kTx
   /// The host copies packets to `to`, so it needs all of their data; the device has nothing of a copy.
   bool is_copy = false;
 
-  friend bool operator==(Link const&, Link const&) = default;
+  friend bool operator==(PlanEdge const&, PlanEdge const&) = default;
 };
 
 enum class Mode : std::uint8_t {
@@ -75,8 +75,8 @@ enum class Mode : std::uint8_t {
 std::string_view to_string(Mode mode);
 
 struct PlanInput {
-  std::vector<PlacedNf> nfs;     ///< in topological order, at most kMaxNfs
-  std::vector<Link> links = {};  ///< empty: from rx through all NFs in a row to tx
+  std::vector<PlacedNf> nfs;         ///< in topological order, at most kMaxNfs
+  std::vector<PlanEdge> links = {};  ///< empty: from rx through all NFs in a row to tx
   PacketProfile profile = PacketProfile::fixed(1514);
   CostModel costs = CostModel::h200();
   Mode mode = Mode::kAdaptive;
@@ -85,7 +85,7 @@ struct PlanInput {
 inline constexpr std::size_t kMaxNfs = 64;
 
 /// The links of `input`; the links of a row if it has no links.
-std::vector<Link> links_of(PlanInput const& input);
+std::vector<PlanEdge> links_of(PlanInput const& input);
 
 /// Why fields are moved or not. `nf` of a Reason is the NF named in the text.
 enum class ReasonKind : std::uint8_t {

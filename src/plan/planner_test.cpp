@@ -353,7 +353,7 @@ TEST(Planner, TakesTheWeakerClaimWherePathsMeet) {
 
 TEST(Planner, RefusesLinksThatCannotBe) {
   PlanInput input = input_of({testing::firewall(kG), testing::nids(kG)});
-  for (std::vector<Link> const& links : std::vector<std::vector<Link>>{
+  for (std::vector<PlanEdge> const& links : std::vector<std::vector<PlanEdge>>{
            {{kRx, 0}, {0, 1}, {1, 0}}, {{kRx, 0}, {0, 0}, {0, 1}}, {{kRx, 0}, {0, 5}}, {{kRx, 0}, {7, 1}}}) {
     input.links = links;
     EXPECT_TRUE(absl::IsInvalidArgument(make_plan(input).status())) << make_plan(input).status();

@@ -60,9 +60,9 @@ Pricing::Pricing(PlanInput const& input) : costs_(&input.costs) {
     double paths = 0;
   };
   std::vector<Grown> waiting(input.nfs.size());
-  const std::vector<Link> links = links_of(input);
+  const std::vector<PlanEdge> links = links_of(input);
   const auto send = [&waiting, &links](std::size_t from, double grown) {
-    for (Link const& link : links) {
+    for (PlanEdge const& link : links) {
       if (link.from == from && link.to != kTx) {
         waiting[link.to].sum += grown;
         waiting[link.to].paths += 1;

@@ -50,9 +50,9 @@ bool has(FieldSet set, std::uint32_t field) { return ((set >> field) & 1U) != 0;
 /// reason.
 class Replay {
  public:
-  Replay(std::span<const NfNeeds> chain, std::span<const Link> links, Plan& plan)
+  Replay(std::span<const NfNeeds> chain, std::span<const PlanEdge> links, Plan& plan)
       : chain_(chain), plan_(&plan), next_(chain.size()), before_(chain.size()) {
-    for (Link const& link : links) {
+    for (PlanEdge const& link : links) {
       if (link.from == kRx) {
         continue;
       }
@@ -61,7 +61,7 @@ class Replay {
         before_[link.to].push_back(link.from);
       }
     }
-    for (Link const& link : links) {
+    for (PlanEdge const& link : links) {
       if (link.to != kTx && (link.from == kRx || link.is_copy)) {
         fresh_.insert(link.to);
       }
@@ -257,7 +257,7 @@ bool is_moved(ReasonKind kind) {
   return false;
 }
 
-void add_reasons(std::span<const NfNeeds> chain, std::span<const Link> links, Plan& plan) {
+void add_reasons(std::span<const NfNeeds> chain, std::span<const PlanEdge> links, Plan& plan) {
   Replay(chain, links, plan).run_all();
 }
 

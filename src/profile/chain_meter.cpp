@@ -53,11 +53,11 @@ void evict(std::span<const packet::Batch> units) {
 
 Result<std::unique_ptr<ChainMeter>> ChainMeter::create(device::Device& device, chain::ChainConfig const& config,
                                                        nf::Registry const& registry, chain::SyncOptions const& sync,
-                                                       std::uint32_t packet_bytes, std::uint32_t most_packets,
+                                                       std::uint32_t packet_bytes, std::uint32_t max_packets,
                                                        OnDevice on_device) {
   std::unique_ptr<ChainMeter> meter(new ChainMeter(device, on_device));
   CATENA_RETURN_IF_ERROR(meter->make_nfs(config, registry));
-  CATENA_RETURN_IF_ERROR(meter->make_packets(packet_bytes, most_packets));
+  CATENA_RETURN_IF_ERROR(meter->make_packets(packet_bytes, max_packets));
   CATENA_RETURN_IF_ERROR(meter->load(config, sync, packet_bytes));
   return meter;
 }
@@ -107,28 +107,28 @@ bool ChainMeter::may_be_on_device(std::size_t nf) const {
 }
 
 /// The generator's packets, kept as they arrive.
-Status ChainMeter::make_packets(std::uint32_t packet_bytes, std::uint32_t most_packets) {
+Status ChainMeter::make_packets(std::uint32_t packet_bytes, std::uint32_t max_packets) {
   io::GeneratorConfig generator;
   generator.packet_bytes = packet_bytes;
   generator.flows = kFlows;
   CATENA_ASSIGN_OR_RETURN(const auto source, io::make_generator(generator));
   traffic_ = source->describe();
   frame_bytes_ = packet_bytes;
-  CATENA_ASSIGN_OR_RETURN(pool_, memory::PacketPool::create(std::max(kLeastSlots, std::bit_ceil(most_packets))));
+  CATENA_ASSIGN_OR_RETURN(pool_, memory::PacketPool::create(std::max(kLeastSlots, std::bit_ceil(max_packets))));
   std::uint64_t next_index = 0;
-  while (slots_.size() < most_packets) {
+  while (slots_.size() < max_packets) {
     memory::Unit* unit = pool_->acquire_unit();
     bool starved = false;
     if (unit != nullptr) {
       CATENA_RETURN_IF_ERROR(source->receive(*pool_, *unit, next_index, starved));
     }
     if (unit == nullptr || unit->count == 0) {
-      return absl::ResourceExhaustedError(concat("the packet pool has no room for ", most_packets, " packets"));
+      return absl::ResourceExhaustedError(concat("the packet pool has no room for ", max_packets, " packets"));
     }
     const auto used = unit->used_slots();
     slots_.insert(slots_.end(), used.begin(), used.end());
   }
-  slots_.resize(most_packets);
+  slots_.resize(max_packets);
   for (const std::uint32_t slot : slots_) {
     const std::uint8_t* frame = pool_->slot(slot) + packet::kSlotHeadroom;
     arrived_.insert(arrived_.end(), frame, frame + frame_bytes_);

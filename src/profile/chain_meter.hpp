@@ -55,11 +55,11 @@ class ChainMeter {
   /// A longer launch counts as a lost device.
   static constexpr std::chrono::seconds kLimit{10};
 
-  /// With `most_packets` packets of `packet_bytes` bytes. `device` and `registry` must outlive it. Errors: as
+  /// With `max_packets` packets of `packet_bytes` bytes. `device` and `registry` must outlive it. Errors: as
   /// measure_nfs(); ResourceExhausted: not enough memory.
   static Result<std::unique_ptr<ChainMeter>> create(device::Device& device, chain::ChainConfig const& config,
                                                     nf::Registry const& registry, chain::SyncOptions const& sync,
-                                                    std::uint32_t packet_bytes, std::uint32_t most_packets,
+                                                    std::uint32_t packet_bytes, std::uint32_t max_packets,
                                                     OnDevice on_device = OnDevice::kAll);
 
   std::string const& traffic() const { return traffic_; }
@@ -83,7 +83,7 @@ class ChainMeter {
 
  private:
   ChainMeter(device::Device& device, OnDevice on_device) : device_(&device), on_device_(on_device) {}
-  Status make_packets(std::uint32_t packet_bytes, std::uint32_t most_packets);
+  Status make_packets(std::uint32_t packet_bytes, std::uint32_t max_packets);
   Status make_nfs(chain::ChainConfig const& config, nf::Registry const& registry);
   void choose_sides(chain::NfConfig& entry, nf::Instance& instance);
   Status load(chain::ChainConfig const& config, chain::SyncOptions const& sync, std::uint32_t packet_bytes);

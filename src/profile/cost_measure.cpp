@@ -45,8 +45,8 @@ struct Series {
 };
 
 void add_step(std::vector<Step>& steps, Transfer const& transfer, std::vector<Timing>& timings) {
-  const std::string what = transfer.cargo == Cargo::kField ? "header fields"
-                           : transfer.cargo == Cargo::kWithin
+  const std::string what = transfer.content == TransferContent::kField ? "header fields"
+                           : transfer.content == TransferContent::kWithin
                                ? concat("frames of ", transfer.bytes, " bytes within the device")
                                : concat("frames of ", transfer.bytes, " bytes");
   steps.push_back(
@@ -58,26 +58,27 @@ void add_step(std::vector<Step>& steps, Transfer const& transfer, std::vector<Ti
 void add_steps(Series& series, std::vector<Step>& steps) {
   for (const Direction direction : kDirections) {
     const auto side = static_cast<std::size_t>(direction);
-    const auto add = [&](Cargo cargo, std::uint32_t packets, std::uint32_t bytes, std::vector<Timing>& timings) {
-      add_step(steps, {series.method, direction, cargo, packets, bytes}, timings);
+    const auto add = [&](TransferContent content, std::uint32_t packets, std::uint32_t bytes,
+                         std::vector<Timing>& timings) {
+      add_step(steps, {series.method, direction, content, packets, bytes}, timings);
     };
     for (const std::uint32_t packets : kFewerPackets) {
-      add(Cargo::kFrames, packets, kSizes.front(), series.frames[side]);
+      add(TransferContent::kFrames, packets, kSizes.front(), series.frames[side]);
     }
     for (const std::uint32_t bytes : kSizes) {
-      add(Cargo::kFrames, kMaxPackets, bytes, series.frames[side]);
+      add(TransferContent::kFrames, kMaxPackets, bytes, series.frames[side]);
     }
     if (series.method == TransferMethod::kGather) {
       for (const std::uint32_t packets : kFewerPackets) {
-        add(Cargo::kField, packets, kFieldBytes, series.fields[side]);
+        add(TransferContent::kField, packets, kFieldBytes, series.fields[side]);
       }
-      add(Cargo::kField, kMaxPackets, kFieldBytes, series.fields[side]);
+      add(TransferContent::kField, kMaxPackets, kFieldBytes, series.fields[side]);
     }
   }
   for (const std::uint32_t bytes : kLargeSizes) {
     steps.push_back({concat(to_string(series.method), " both ways, ", kMaxPackets, " frames of ", bytes, " bytes"),
-                     {{series.method, Direction::kToDevice, Cargo::kFrames, kMaxPackets, bytes},
-                      {series.method, Direction::kToHost, Cargo::kFrames, kMaxPackets, bytes}},
+                     {{series.method, Direction::kToDevice, TransferContent::kFrames, kMaxPackets, bytes},
+                      {series.method, Direction::kToHost, TransferContent::kFrames, kMaxPackets, bytes}},
                      {&series.both_ways[0], &series.both_ways[1]}});
   }
 }
@@ -124,7 +125,8 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   }
   std::vector<Timing> within;
   for (const std::uint32_t bytes : kLargeSizes) {
-    add_step(steps, {TransferMethod::kStaged, Direction::kToDevice, Cargo::kWithin, kMaxPackets, bytes}, within);
+    add_step(steps, {TransferMethod::kStaged, Direction::kToDevice, TransferContent::kWithin, kMaxPackets, bytes},
+             within);
   }
   total = static_cast<std::uint32_t>(steps.size()) + 1;
 

@@ -50,7 +50,7 @@ TEST_P(Measuring, every_method_brings_every_byte) {
 /// The call by which a transfer is enqueued.
 Call call_of(Transfer const& transfer) {
   const bool in = transfer.direction == Direction::kToDevice;
-  if (transfer.method == TransferMethod::kGather || transfer.cargo == Cargo::kWithin) {
+  if (transfer.method == TransferMethod::kGather || transfer.content == TransferContent::kWithin) {
     return Call::kLaunch;
   }
   if (transfer.method == TransferMethod::kStrided) {
@@ -67,12 +67,12 @@ TEST_P(Measuring, times_are_those_of_the_transfers_asked_for_to_their_end) {
   ASSERT_TRUE(meter.ok()) << meter.status();
   std::vector<std::vector<Transfer>> all;
   for (const TransferMethod method : {TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather}) {
-    const Transfer in{method, Direction::kToDevice, Cargo::kFrames, 256, 300};
-    const Transfer out{method, Direction::kToHost, Cargo::kFrames, 256, 300};
+    const Transfer in{method, Direction::kToDevice, TransferContent::kFrames, 256, 300};
+    const Transfer out{method, Direction::kToHost, TransferContent::kFrames, 256, 300};
     all.insert(all.end(), {{in}, {out}, {in, out}});
   }
-  all.push_back({{TransferMethod::kGather, Direction::kToHost, Cargo::kField, 8192, 4}});
-  all.push_back({{TransferMethod::kStaged, Direction::kToDevice, Cargo::kWithin, 8192, 1514}});
+  all.push_back({{TransferMethod::kGather, Direction::kToHost, TransferContent::kField, 8192, 4}});
+  all.push_back({{TransferMethod::kStaged, Direction::kToDevice, TransferContent::kWithin, 8192, 1514}});
   // nothing ends earlier than this after its last transfer was enqueued
   faulty_->delay_events(kDelay);
   for (std::vector<Transfer> const& transfers : all) {

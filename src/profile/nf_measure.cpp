@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kWarmUps = 2;
-constexpr const char* kDecidesNone = "it processes no packet of this traffic";
+constexpr const char* kProcessesNone = "it processes no packet of this traffic";
 constexpr std::uint32_t kLeastPoints = 3;  // of a line that means something
 constexpr std::array<std::uint32_t, 4> kPartUnits{8, 16, 32, 64};
 
@@ -80,7 +80,7 @@ class NfBench {
  private:
   /// Of a packet size: numbers of packets, and building.
   std::uint32_t steps() const {
-    return 2 + static_cast<std::uint32_t>(std::bit_width(options_->most_packets / kLeastBatch)) - 1;
+    return 2 + static_cast<std::uint32_t>(std::bit_width(options_->max_packets / kLeastBatch)) - 1;
   }
   void say(std::string what) {
     if (*observer_) {
@@ -111,7 +111,7 @@ class NfBench {
 
 /// With half the packets where there is no memory for all.
 Result<std::unique_ptr<ChainMeter>> NfBench::make_meter(std::uint32_t bytes) {
-  for (most_ = options_->most_packets;; most_ /= 2) {
+  for (most_ = options_->max_packets;; most_ /= 2) {
     auto meter = ChainMeter::create(*device_, *config_, *registry_, *sync_, bytes, most_);
     if (!absl::IsResourceExhausted(meter.status()) || most_ < 2 * kLeastBatch) {
       return meter;
@@ -157,7 +157,7 @@ Status NfBench::measure(std::uint32_t bytes) {
   results_.ends.push_back({bytes, ends});
   for (NfMeasurement& entry : nfs) {
     if (entry.times.launches.empty()) {
-      entry.why_not = kDecidesNone;
+      entry.why_not = kProcessesNone;
     }
     results_.nfs.push_back(std::move(entry));
   }
@@ -182,7 +182,7 @@ void NfBench::measure_on_cpu(ChainMeter& meter, std::uint32_t bytes) {
     entry.key = meter.key(i);
     entry.packet_bytes = bytes;
     if (all[i].empty()) {
-      entry.why_not = kDecidesNone;
+      entry.why_not = kProcessesNone;
       continue;
     }
     const auto [least, most] = std::ranges::minmax(all[i]);

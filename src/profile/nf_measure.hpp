@@ -18,9 +18,9 @@
 /// Measures the costs of the NFs of a chain on a device.
 namespace catena::profile {
 
-/// Packets per launch: powers of two from kLeastBatch to kMostBatch.
+/// Packets per launch: powers of two from kLeastBatch to kMaxBatch.
 inline constexpr std::uint32_t kLeastBatch = 64;
-inline constexpr std::uint32_t kMostBatch = 16'384;
+inline constexpr std::uint32_t kMaxBatch = 16'384;
 /// Timed launches for each number of packets, after two untimed ones; and passes on the CPU.
 inline constexpr std::uint32_t kNfRepeats = 7;
 /// Maximum number of packets of a pass on the CPU.
@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kCpuPassPackets = 4'096;
 
 struct NfMeasureOptions {
   std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};  ///< of frames, without FCS
-  std::uint32_t most_packets = kMostBatch;                    ///< per launch; at least kLeastBatch
+  std::uint32_t max_packets = kMaxBatch;                      ///< per launch; at least kLeastBatch
   /// Approximate total time, divided equally among the packet sizes; but launches of three numbers of packets are
   /// always measured.
   std::chrono::nanoseconds limit = std::chrono::seconds(60);

@@ -53,7 +53,7 @@ constexpr nf::Descriptor kLooker{
 NfMeasureOptions few() {
   NfMeasureOptions options;
   options.packet_bytes = {64, 256};
-  options.most_packets = 256;
+  options.max_packets = 256;
   options.limit = std::chrono::hours(1);
   return options;
 }
@@ -116,7 +116,7 @@ TEST_P(MeasuringNfs, each_nf_on_the_gpu_has_times_for_each_packet_size) {
 TEST_P(MeasuringNfs, time_that_is_over_ends_it_after_three_points_and_is_said) {
   NfMeasureOptions options = few();
   options.packet_bytes = {64};
-  options.most_packets = 1024;
+  options.max_packets = 1024;
   options.limit = std::chrono::nanoseconds(1);
   const auto measured = measure(chain_of(kFirewall), options);
   ASSERT_TRUE(measured.ok()) << measured.status();

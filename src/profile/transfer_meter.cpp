@@ -54,7 +54,9 @@ constexpr std::chrono::microseconds kSleep{20};
 std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
 
 /// log2 of the transfer kernel's work-items per packet.
-std::uint32_t lane_bits(Cargo cargo) { return cargo == Cargo::kField ? 0 : copy::kTransferLaneBits; }
+std::uint32_t lane_bits(TransferContent content) {
+  return content == TransferContent::kField ? 0 : copy::kTransferLaneBits;
+}
 
 std::size_t frame_at(std::uint32_t slot) { return std::size_t{slot} * packet::kSlotBytes + packet::kSlotHeadroom; }
 
@@ -151,8 +153,8 @@ Status TransferMeter::warm_up() {
   // drivers finish a kernel when it is first launched, and PoCL anew for more work-items than ever before, which must
   // not happen while the kernel runs: the largest launch of each comes first, alone, without packets
   for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
-    for (const Cargo cargo : {Cargo::kFrames, Cargo::kField}) {
-      const Transfer nothing{TransferMethod::kGather, direction, cargo, 0, 0};
+    for (const TransferContent content : {TransferContent::kFrames, TransferContent::kField}) {
+      const Transfer nothing{TransferMethod::kGather, direction, content, 0, 0};
       CATENA_RETURN_IF_ERROR(
           enqueue_kernel(nothing, 0, kMaxPackets << copy::kTransferLaneBits, *streams_[index(direction)]));
       CATENA_RETURN_IF_ERROR(drain(*streams_[index(direction)]));
@@ -202,23 +204,23 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
   params.frames_offset = kFramesAt;
   params.frames_bytes = kFramesBytes;
   params.flags_offset = kFlagsAt;
-  params.body = transfer.cargo == Cargo::kField    ? TransferMethod::kStrided
-                : transfer.cargo == Cargo::kWithin ? TransferMethod::kStaged
-                                                   : TransferMethod::kGather;
-  params.lane_bits = lane_bits(transfer.cargo);
+  params.body = transfer.content == TransferContent::kField    ? TransferMethod::kStrided
+                : transfer.content == TransferContent::kWithin ? TransferMethod::kStaged
+                                                               : TransferMethod::kGather;
+  params.lane_bits = lane_bits(transfer.content);
   const std::array<device::KernelArgument, 6> arguments{
       batch_.get(),         batch_.get(), &shared_->buffer(), shared_->mapped(), std::as_bytes(std::span(&params, 1)),
       device::BufferSizes{}};
   const std::size_t side = index(transfer.direction);
-  device::Kernel& kernel = transfer.cargo == Cargo::kField ? *field_[side].kernel : *frames_[side].kernel;
+  device::Kernel& kernel = transfer.content == TransferContent::kField ? *field_[side].kernel : *frames_[side].kernel;
   return stream.launch(
       kernel, {(work_items + copy::kTransferGroup - 1) / copy::kTransferGroup, copy::kTransferGroup, 0}, arguments);
 }
 
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {
   const bool in = transfer.direction == Direction::kToDevice;
-  if (transfer.method == TransferMethod::kGather || transfer.cargo == Cargo::kWithin) {
-    return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits(transfer.cargo), stream);
+  if (transfer.method == TransferMethod::kGather || transfer.content == TransferContent::kWithin) {
+    return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits(transfer.content), stream);
   }
   if (transfer.method == TransferMethod::kStrided) {
     const std::size_t at = frame_at(first_slot);
@@ -341,13 +343,15 @@ Status TransferMeter::check_bytes() {
     };
     fill(Direction::kToDevice, true);
     device::Stream& stream = *streams_[0];
-    CATENA_RETURN_IF_ERROR(enqueue({method, Direction::kToDevice, Cargo::kFrames, kPackets, kBytes}, 0, stream));
+    CATENA_RETURN_IF_ERROR(
+        enqueue({method, Direction::kToDevice, TransferContent::kFrames, kPackets, kBytes}, 0, stream));
     CATENA_RETURN_IF_ERROR(drain(stream));
     fill(Direction::kToHost, false);
     if (staged) {
       std::swap(staged_[0], staged_[1]);
     }
-    CATENA_RETURN_IF_ERROR(enqueue({method, Direction::kToHost, Cargo::kFrames, kPackets, kBytes}, 0, stream));
+    CATENA_RETURN_IF_ERROR(
+        enqueue({method, Direction::kToHost, TransferContent::kFrames, kPackets, kBytes}, 0, stream));
     CATENA_RETURN_IF_ERROR(drain(stream));
     for (std::uint32_t packet = 0; packet < kPackets; ++packet) {
       for (std::uint32_t at = 0; at < kBytes; ++at) {

@@ -15,7 +15,7 @@
 namespace catena::profile {
 
 /// The data of a timed transfer.
-enum class Cargo : std::uint8_t {
+enum class TransferContent : std::uint8_t {
   kFrames,  ///< between slots and their twins; staged: between pinned staging and a buffer of the device
   kField,   ///< one aligned header field of 4 bytes; gather only
   kWithin,  ///< frames from a buffer of the device into twins: the device's part of the staged method
@@ -24,7 +24,7 @@ enum class Cargo : std::uint8_t {
 struct Transfer {
   TransferMethod method = TransferMethod::kStaged;
   Direction direction = Direction::kToDevice;
-  Cargo cargo = Cargo::kFrames;
+  TransferContent content = TransferContent::kFrames;
   std::uint32_t packets = 0;  ///< at most TransferMeter::kMaxPackets
   std::uint32_t bytes = 0;    ///< per packet; at most kMaxBytes
 };

@@ -171,7 +171,7 @@ namespace {
 Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain::RunOptions const& options,
                                                 Caller const& caller, nf::Registry const& registry,
                                                 std::stop_token const& give_up,
-                                                std::optional<runtime::Predecessor> before) {
+                                                std::optional<runtime::PreviousPipeline> before) {
   try {
     CATENA_RETURN_IF_ERROR(take_rights_of(caller));
     const nf::YamlScope scope(yaml_limits(caller));
@@ -190,13 +190,13 @@ ChainRun::ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller 
                    std::shared_ptr<ChainRun> const& before)
     : caller_(caller), registry_(registry), shared_(std::make_shared<Shared>()) {
   shared_->name = config.name;
-  std::optional<runtime::Predecessor> predecessor;
+  std::optional<runtime::PreviousPipeline> previous_pipeline;
   if (before != nullptr) {
     auto guest = std::make_shared<Guest>(before->shared_);
-    predecessor = {guest->session(), guest};
+    previous_pipeline = {guest->session(), guest};
   }
   thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
-                         caller = std::move(caller), &registry, before = std::move(predecessor)]() mutable {
+                         caller = std::move(caller), &registry, before = std::move(previous_pipeline)]() mutable {
     shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token(),
                                 std::exchange(before, std::nullopt)));
     if (shared->session != nullptr) {
@@ -215,7 +215,7 @@ ChainRun::~ChainRun() {
   }
 }
 
-Status ChainRun::wait_made(std::stop_token const& gone) {
+Status ChainRun::wait_until_ready(std::stop_token const& gone) {
   const std::stop_callback on_gone(gone, [this] { stop(); });
   std::unique_lock lock(shared_->mutex);
   shared_->changed.wait(lock, [this] { return shared_->is_made; });
@@ -282,12 +282,12 @@ Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig nex
   });
 }
 
-Result<std::optional<runtime::Replacement>> ChainRun::look_at_traffic() {
+Result<std::optional<runtime::Replacement>> ChainRun::sample_traffic() {
   if (state() != ChainState::kRunning) {
     return std::nullopt;
   }
   return with_session<std::optional<runtime::Replacement>>(
-      [&](Session& session) { return session.look_at_traffic(registry_); });
+      [&](Session& session) { return session.sample_traffic(registry_); });
 }
 
 Status ChainRun::can_be_followed_by(chain::ChainConfig next) {

@@ -36,7 +36,7 @@ inline constexpr ChainState kChainStates[] = {ChainState::kStarting, ChainState:
                                               ChainState::kFinished, ChainState::kFailed};
 
 /// A chain run by a service: a session, and the thread that creates, runs and ends it with the rights of the chain's
-/// user. Call order: constructor -> wait_made() -> start() -> stop() -> wait(). Thread rule: any thread.
+/// user. Call order: constructor -> wait_until_ready() -> start() -> stop() -> wait(). Thread rule: any thread.
 class ChainRun {
  public:
   /// Begins to create the chain. `registry` must outlive it. `before`: the run whose ports it takes over when it starts
@@ -50,16 +50,16 @@ class ChainRun {
 
   /// Returns when the chain is ready to run, with its ports and outputs, or has failed. `gone` stops it. Errors: as
   /// Session::create() with the rights of `caller`; as take_rights_of(); Cancelled if it was stopped.
-  Status wait_made(std::stop_token const& gone = {});
-  /// Starts receiving packets. After wait_made(). Cancelled, without starting, if it was stopped; FailedPrecondition,
-  /// likewise, if the previous run has ended by itself.
+  Status wait_until_ready(std::stop_token const& gone = {});
+  /// Starts receiving packets. After wait_until_ready(). Cancelled, without starting, if it was stopped;
+  /// FailedPrecondition, likewise, if the previous run has ended by itself.
   Status start();
   /// As runtime::Session::change() and preview_change(), with the rights of the chain's user. FailedPrecondition, too,
   /// if it does not run; ResourceExhausted without a thread for it; Cancelled if `gone`, or stop(), ends a wait.
   Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys, std::stop_token const& gone);
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, std::stop_token const& gone);
-  /// As runtime::Session::look_at_traffic(), with the rights of the chain's user; nullopt if it does not run.
-  Result<std::optional<runtime::Replacement>> look_at_traffic();
+  /// As runtime::Session::sample_traffic(), with the rights of the chain's user; nullopt if it does not run.
+  Result<std::optional<runtime::Replacement>> sample_traffic();
   /// As runtime::Session::can_be_followed_by().
   Status can_be_followed_by(chain::ChainConfig next);
   /// rx takes no more packets; packets in the chain are finished. A chain still being created stops waiting, and does

@@ -43,7 +43,7 @@ nf::Registry const& nfs() {
 /// One that is ready to run.
 Result<std::unique_ptr<ChainRun>> made(chain::ChainConfig config, chain::RunOptions const& options = {}) {
   auto run = std::make_unique<ChainRun>(std::move(config), options, own_user(), nfs());
-  CATENA_RETURN_IF_ERROR(run->wait_made());
+  CATENA_RETURN_IF_ERROR(run->wait_until_ready());
   return run;
 }
 
@@ -90,7 +90,7 @@ TEST(ChainRun, one_that_waits_for_a_reader_can_be_stopped) {
   options.record_path = folder.path("fifo");
   ASSERT_EQ(::mkfifo(options.record_path.c_str(), 0600), 0);
   ChainRun run(firewall_chain("{generator: {}}"), options, own_user(), nfs());
-  std::thread waiting([&run] { EXPECT_EQ(run.wait_made().code(), absl::StatusCode::kCancelled); });
+  std::thread waiting([&run] { EXPECT_EQ(run.wait_until_ready().code(), absl::StatusCode::kCancelled); });
   EXPECT_FALSE(run.wait(50ms));
   EXPECT_EQ(run.state(), ChainState::kStarting);
   run.stop();

@@ -3,7 +3,7 @@
 
 #include "base/core/log_line.hpp"
 #include "pipeline/isolation.hpp"
-#include "service/claim.hpp"
+#include "service/chain_lock.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -25,15 +25,15 @@ Status does_not_end(std::string const& name, std::string const& fifo) {
              fifo.empty() ? "" : concat("; its output ", fifo, " is a FIFO and may have no reader")));
 }
 
-bool may_touch(Applied const& applied, Caller const& caller) {
+bool may_touch(ApplyRecord const& applied, Caller const& caller) {
   return is_privileged(caller) || applied.caller.uid == caller.uid;
 }
 
 /// What is remembered of a request. Not that its keys are new: `prepared` has that, for what this request starts.
-Applied applied_of(Prepared const& prepared, std::string const& file, chain::OptionTexts options,
-                   Caller const& caller) {
+ApplyRecord applied_of(ValidatedSpec const& validated, std::string const& file, chain::OptionTexts options,
+                       Caller const& caller) {
   options.new_keys = false;
-  return {prepared.config.name, prepared.config.tenant, caller.uid, file, std::move(options), caller, false};
+  return {validated.config.name, validated.config.tenant, caller.uid, file, std::move(options), caller, false};
 }
 
 /// Errors of a file or of options are the caller's, whatever the code; but what he may not open, or has ended, stays
@@ -57,29 +57,29 @@ std::optional<uid_t> ChainSet::tenant_owner(std::string const& tenant) const {
 }
 
 /// With the mutex. Whether the tenant is another user's, who has a chain of it or is about to.
-bool ChainSet::has_others(Prepared const& prepared, Caller const& caller) const {
-  std::string const& tenant = prepared.config.tenant;
+bool ChainSet::has_others(ValidatedSpec const& validated, Caller const& caller) const {
+  std::string const& tenant = validated.config.tenant;
   if (tenant_owner(tenant).value_or(caller.uid) != caller.uid) {
     return true;
   }
-  const std::lock_guard lock(claims_mutex_);
+  const std::lock_guard lock(chain_locks_mutex_);
   return std::ranges::any_of(claimed_, [&](auto const& claimed) {
-    Prepared const* const wanted = claimed.second.wanted;
+    ValidatedSpec const* const wanted = claimed.second.wanted;
     return wanted != nullptr && wanted->config.tenant == tenant && wanted->caller.uid != caller.uid;
   });
 }
 
 /// With the mutex. Whether the name and the tenant are the caller's to have.
-Status ChainSet::check_claim(Prepared const& prepared, Caller const& caller) const {
-  const auto of_name = chains_.find(prepared.config.name);
+Status ChainSet::check_chain_lock(ValidatedSpec const& validated, Caller const& caller) const {
+  const auto of_name = chains_.find(validated.config.name);
   if (of_name != chains_.end() && !may_touch(of_name->second.applied, caller)) {
-    return absl::PermissionDeniedError(concat("chain '", prepared.config.name, "' is another user's"));
+    return absl::PermissionDeniedError(concat("chain '", validated.config.name, "' is another user's"));
   }
-  if (has_others(prepared, caller) && !is_privileged(caller)) {
-    return absl::PermissionDeniedError(concat("tenant '", prepared.config.tenant, "' is another user's"));
+  if (has_others(validated, caller) && !is_privileged(caller)) {
+    return absl::PermissionDeniedError(concat("tenant '", validated.config.tenant, "' is another user's"));
   }
   CATENA_RETURN_IF_ERROR(of_name == chains_.end() ? check_room(caller) : absl::OkStatus());
-  return check_resources(prepared);
+  return check_resources(validated);
 }
 
 /// With the mutex. Whether there is room for one chain more of this user.
@@ -97,9 +97,9 @@ Status ChainSet::check_room(Caller const& caller) const {
 }
 
 /// With the mutex. Whether other chains leave it what it wants.
-Status ChainSet::check_resources(Prepared const& prepared) const {
-  const auto check = [&prepared](std::string const& name, std::vector<Resource> const& resources) {
-    const std::string why = name == prepared.config.name ? std::string() : clash(prepared.resources, resources, name);
+Status ChainSet::check_resources(ValidatedSpec const& validated) const {
+  const auto check = [&validated](std::string const& name, std::vector<Resource> const& resources) {
+    const std::string why = name == validated.config.name ? std::string() : clash(validated.resources, resources, name);
     return why.empty() ? absl::OkStatus() : absl::AlreadyExistsError(why);
   };
   for (auto const& [name, entry] : chains_) {
@@ -107,7 +107,7 @@ Status ChainSet::check_resources(Prepared const& prepared) const {
                        (entry.run->state() == ChainState::kStarting || entry.run->state() == ChainState::kRunning);
     CATENA_RETURN_IF_ERROR(holds ? check(name, entry.resources) : absl::OkStatus());
   }
-  const std::lock_guard lock(claims_mutex_);
+  const std::lock_guard lock(chain_locks_mutex_);
   for (auto const& [name, claimed] : claimed_) {
     CATENA_RETURN_IF_ERROR(claimed.wanted != nullptr ? check(name, claimed.wanted->resources) : absl::OkStatus());
   }
@@ -115,8 +115,8 @@ Status ChainSet::check_resources(Prepared const& prepared) const {
 }
 
 /// As prepare(), for one request of a user at a time: files take memory and time while they are read.
-Result<Prepared> ChainSet::prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
-                                           Caller const& caller, std::stop_token const& gone) const {
+Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
+                                                Caller const& caller, std::stop_token const& gone) const {
   if (is_privileged(caller)) {
     return prepare(file, options, caller, registry_);
   }
@@ -127,26 +127,26 @@ Result<Prepared> ChainSet::prepare_in_turn(std::string const& file, chain::Optio
 Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::string const& file,
                                                chain::OptionTexts const& options, Caller const& caller,
                                                std::stop_token const& gone) {
-  Result<Prepared> prepared = prepare_in_turn(file, options, caller, gone);
-  CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
-  Applied applied = applied_of(*prepared, file, options, caller);
+  Result<ValidatedSpec> validated = prepare_in_turn(file, options, caller, gone);
+  CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
+  ApplyRecord applied = applied_of(*validated, file, options, caller);
   if (!name.empty() && name != applied.name) {
     return absl::InvalidArgumentError(
         concat(file, ": describes chain '", applied.name, "', and not '", name, "', which was to be applied"));
   }
   std::unique_lock lock(mutex_);
-  CATENA_RETURN_IF_ERROR(check_claim(*prepared, caller));
-  CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, applied.name, &*prepared));
+  CATENA_RETURN_IF_ERROR(check_chain_lock(*validated, caller));
+  CATENA_ASSIGN_OR_RETURN(const ChainLock chain_lock, ChainLock::take(*this, applied.name, &*validated));
   applied.tenant_uid = tenant_owner(applied.tenant).value_or(caller.uid);
   const auto found = chains_.find(applied.name);
   const std::optional<Entry> old = found == chains_.end() ? std::nullopt : std::optional(found->second);
   lock.unlock();
   AppliedChain result{applied.name, !old.has_value()};
   if (old) {
-    CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *prepared, *old, gone, result));
+    CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *validated, *old, gone, result));
   }
   if (!result.is_changed) {
-    CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old, gone, result));  // a copy: the claim has this one
+    CATENA_RETURN_IF_ERROR(replace(applied, *validated, old, gone, result));  // a copy: the claim has this one
   }
   return result;
 }
@@ -154,15 +154,15 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
 Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::string const& file,
                                                  chain::OptionTexts const& options, Caller const& caller,
                                                  std::stop_token const& gone) const {
-  Result<Prepared> prepared = prepare_in_turn(file, options, caller, gone);
-  CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
-  const Applied applied = applied_of(*prepared, file, options, caller);
+  Result<ValidatedSpec> validated = prepare_in_turn(file, options, caller, gone);
+  CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
+  const ApplyRecord applied = applied_of(*validated, file, options, caller);
   if (!name.empty() && name != applied.name) {
     return absl::InvalidArgumentError(
         concat(file, ": describes chain '", applied.name, "', and not '", name, "', which was to be applied"));
   }
   std::unique_lock lock(mutex_);
-  CATENA_RETURN_IF_ERROR(check_claim(*prepared, caller));
+  CATENA_RETURN_IF_ERROR(check_chain_lock(*validated, caller));
   const auto found = chains_.find(applied.name);
   const std::optional<Entry> old = found == chains_.end() ? std::nullopt : std::optional(found->second);
   lock.unlock();
@@ -172,23 +172,23 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
   }
   Status status = can_change(applied, old);
   if (status.ok()) {
-    Result<std::vector<std::string>> changes = old->run->preview_change(prepared->config, gone);
+    Result<std::vector<std::string>> changes = old->run->preview_change(validated->config, gone);
     status = changes.status();
     result.changes = changes.ok() ? *std::move(changes) : std::vector<std::string>();
   }
   result.is_changed = status.ok();
-  result.why_anew = std::string(status.message());
+  result.replace_reason = std::string(status.message());
   if (!status.ok()) {
     Status lossless = can_change(applied, old);
-    lossless.Update(lossless.ok() ? old->run->can_be_followed_by(prepared->config) : absl::OkStatus());
-    result.why_lossy = std::string(lossless.message());
+    lossless.Update(lossless.ok() ? old->run->can_be_followed_by(validated->config) : absl::OkStatus());
+    result.loss_reason = std::string(lossless.message());
   }
   return status.ok() || absl::IsFailedPrecondition(status) ? Result<AppliedChain>(std::move(result))
                                                            : as_callers(status);
 }
 
 /// With the rights and the options that a chain runs with it was made.
-Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& old) {
+Status ChainSet::can_change(ApplyRecord const& applied, std::optional<Entry> const& old) {
   if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
     return absl::FailedPreconditionError("it is not running");
   }
@@ -200,13 +200,13 @@ Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& 
 }
 
 /// Has a chain that runs go on with what has changed. False: it has to be made anew.
-Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, Entry const& old,
+Result<bool> ChainSet::change(ApplyRecord const& applied, ValidatedSpec const& validated, Entry const& old,
                               std::stop_token const& gone, AppliedChain& result) {
   Status status = can_change(applied, old);
   Entry changed = old;
   changed.applied = applied;
-  changed.resources = prepared.resources;
-  changed.fifo = prepared.fifo;
+  changed.resources = validated.resources;
+  changed.fifo = validated.fifo;
   if (status.ok()) {
     std::unique_lock lock(mutex_);
     if (is_ending_) {
@@ -215,7 +215,7 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
     CATENA_RETURN_IF_ERROR(store_.save(applied));
     lock.unlock();
     set_starting(applied.name, old.run);  // who ends the chain ends the change, too
-    Result<std::vector<std::string>> changes = old.run->change(prepared.config, prepared.options.new_keys, gone);
+    Result<std::vector<std::string>> changes = old.run->change(validated.config, validated.options.new_keys, gone);
     set_starting(applied.name, nullptr);
     status = changes.status();
     lock.lock();
@@ -227,8 +227,8 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
     }
   }
   if (absl::IsFailedPrecondition(status) || absl::IsAborted(status)) {
-    result.why_anew = std::string(status.message());
-    spdlog::info("{}: is replaced: {}", applied.name, log_line(result.why_anew));
+    result.replace_reason = std::string(status.message());
+    spdlog::info("{}: is replaced: {}", applied.name, log_line(result.replace_reason));
     return false;
   }
   CATENA_RETURN_IF_ERROR(absl::IsUnavailable(status) ? status : as_callers(status));
@@ -238,7 +238,7 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
   return true;
 }
 
-Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+Status ChainSet::replace(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
                          std::stop_token const& gone, AppliedChain& result) {
   {
     const std::lock_guard lock(mutex_);
@@ -246,15 +246,15 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
   }
   Swap swap{can_change(applied, old)};
   if (swap.status.ok()) {
-    swap = take_over(applied, prepared, *old, gone);
+    swap = take_over(applied, validated, *old, gone);
   }
   if (absl::IsFailedPrecondition(swap.status)) {
     if (old && old->run != nullptr && old->run->state() == ChainState::kRunning) {
-      result.why_lossy = std::string(swap.status.message());
+      result.loss_reason = std::string(swap.status.message());
       spdlog::info("{}: packets that arrive during the replacement are lost: {}", applied.name,
-                   log_line(result.why_lossy));
+                   log_line(result.loss_reason));
     }
-    swap = make_and_swap(applied, std::move(prepared), old, gone);
+    swap = make_and_swap(applied, std::move(validated), old, gone);
   }
   if (swap.is_done) {
     return swap.status;
@@ -272,26 +272,26 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
                               concat(std::string(swap.status.message()), "\n", std::string(undone.message())));
 }
 
-ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
-                                       std::stop_token const& gone) {
+ChainSet::Swap ChainSet::make_and_swap(ApplyRecord const& applied, ValidatedSpec validated,
+                                       std::optional<Entry> const& old, std::stop_token const& gone) {
   Before before{old ? old->run : nullptr, old ? old->fifo : std::string()};
-  before.ends_first = before.run != nullptr && !clash(prepared.resources, old->resources, applied.name).empty();
+  before.ends_first = before.run != nullptr && !clash(validated.resources, old->resources, applied.name).empty();
   if (Status ended = before.ends_first ? end(applied.name, *before.run, before.fifo) : absl::OkStatus(); !ended.ok()) {
     return {std::move(ended), false};
   }
-  if (Status ready = set_up(applied, prepared); !ready.ok()) {
+  if (Status ready = set_up(applied, validated); !ready.ok()) {
     return {std::move(ready), before.ends_first};
   }
-  return start_and_swap(applied, std::move(prepared), before, gone);
+  return start_and_swap(applied, std::move(validated), before, gone);
 }
 
 /// FailedPrecondition: not with this one, which goes on.
-ChainSet::Swap ChainSet::take_over(Applied const& applied, Prepared prepared, Entry const& old,
+ChainSet::Swap ChainSet::take_over(ApplyRecord const& applied, ValidatedSpec validated, Entry const& old,
                                    std::stop_token const& gone) {
-  if (Status ready = set_up(applied, prepared); !ready.ok()) {
+  if (Status ready = set_up(applied, validated); !ready.ok()) {
     return {std::move(ready), false};
   }
-  return start_and_swap(applied, std::move(prepared), {old.run, old.fifo, false, true}, gone);
+  return start_and_swap(applied, std::move(validated), {old.run, old.fifo, false, true}, gone);
 }
 
 Status ChainSet::end(std::string const& name, ChainRun& run, std::string const& fifo) {
@@ -300,33 +300,33 @@ Status ChainSet::end(std::string const& name, ChainRun& run, std::string const& 
 }
 
 /// Gives the chain what it has of the service.
-Status ChainSet::set_up(Applied const& applied, Prepared& prepared) {
+Status ChainSet::set_up(ApplyRecord const& applied, ValidatedSpec& validated) {
   if (servers_ != nullptr) {
-    chain::use_servers(*servers_, {applied.name, applied.tenant, servers_for_}, prepared.options);
+    chain::use_servers(*servers_, {applied.name, applied.tenant, servers_for_}, validated.options);
   }
-  prepared.options.switches = switches_;
-  CATENA_RETURN_IF_ERROR(share_device(prepared));
-  CATENA_RETURN_IF_ERROR(runtime::allow_processes(prepared.config, prepared.options));
+  validated.options.switches = switches_;
+  CATENA_RETURN_IF_ERROR(share_device(validated));
+  CATENA_RETURN_IF_ERROR(runtime::allow_processes(validated.config, validated.options));
   if (has_other_rights(applied.caller)) {
-    prepared.options.processes.uid = applied.caller.uid;
-    prepared.options.processes.gid = applied.caller.gid;
+    validated.options.processes.uid = applied.caller.uid;
+    validated.options.processes.gid = applied.caller.gid;
   }
   return absl::OkStatus();
 }
 
-ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepared, Before const& before,
+ChainSet::Swap ChainSet::start_and_swap(ApplyRecord const& applied, ValidatedSpec validated, Before const& before,
                                         std::stop_token const& gone) {
   bool old_is_gone = before.run == nullptr || before.ends_first;
   const Entry entry{applied,
-                    std::move(prepared.resources),
-                    std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller,
-                                               registry_, before.is_taken_over ? before.run : nullptr),
+                    std::move(validated.resources),
+                    std::make_shared<ChainRun>(std::move(validated.config), std::move(validated.options),
+                                               applied.caller, registry_, before.is_taken_over ? before.run : nullptr),
                     {},
-                    std::move(prepared.fifo)};
+                    std::move(validated.fifo)};
   if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};
   }
-  Status status = entry.run->wait_made(gone);
+  Status status = entry.run->wait_until_ready(gone);
   if (before.is_taken_over && absl::IsFailedPrecondition(status)) {
     return {std::move(status), false};
   }
@@ -368,7 +368,7 @@ void ChainSet::withdraw(Entry const& entry) {
 
 /// The run that the operation which has the name waits for.
 void ChainSet::set_starting(std::string const& name, std::shared_ptr<ChainRun> run) {
-  const std::lock_guard claims(claims_mutex_);
+  const std::lock_guard chain_locks(chain_locks_mutex_);
   std::swap(claimed_[name].starting, run);
 }
 
@@ -378,7 +378,7 @@ Status ChainSet::announce(Entry const& entry, bool is_seen) {
   if (is_ending_) {
     return absl::UnavailableError("the service is ending");
   }
-  const std::lock_guard claims(claims_mutex_);
+  const std::lock_guard chain_locks(chain_locks_mutex_);
   claimed_[entry.applied.name].starting = entry.run;
   if (is_seen) {
     chains_[entry.applied.name] = entry;
@@ -387,7 +387,7 @@ Status ChainSet::announce(Entry const& entry, bool is_seen) {
 }
 
 /// What becomes of a chain whose start was given up: it is stopped, or if the service ends, starts again with it.
-ChainSet::Swap ChainSet::given_up(Applied applied, Status status) {
+ChainSet::Swap ChainSet::given_up(ApplyRecord applied, Status status) {
   const std::lock_guard lock(mutex_);
   applied.is_stopped = !is_ending_;
   if (const Status saved = store_.save(applied); !saved.ok()) {
@@ -398,16 +398,16 @@ ChainSet::Swap ChainSet::given_up(Applied applied, Status status) {
 }
 
 /// Has the chain's NFs share their device with those of the others, where the service does that.
-Status ChainSet::share_device(Prepared& prepared) {
+Status ChainSet::share_device(ValidatedSpec& validated) {
   if (!sharing_) {
-    return chain::check_servers(servers_for_, prepared.options.sharing);
+    return chain::check_servers(servers_for_, validated.options.sharing);
   }
-  if (prepared.options.sharing) {
-    return absl::InvalidArgumentError(concat(prepared.config.file,
+  if (validated.options.sharing) {
+    return absl::InvalidArgumentError(concat(validated.config.file,
                                              ": the NFs of all chains share devices here (`catena serve --share ",
                                              share::to_string(sharing_->mode), "`); leave out --share"));
   }
-  prepared.options.sharing = sharing_;
+  validated.options.sharing = sharing_;
   return absl::OkStatus();
 }
 
@@ -430,8 +430,8 @@ Result<ChainSet::Entry> ChainSet::entry_for(std::string const& name, Caller cons
 
 /// With the mutex, which is free meanwhile: ends a start that another operation on the chain waits for, and waits for
 /// the end of that operation.
-Status ChainSet::give_up_start(std::string const& name, std::unique_lock<std::mutex>& lock) {
-  std::unique_lock claims(claims_mutex_);
+Status ChainSet::abort_start(std::string const& name, std::unique_lock<std::mutex>& lock) {
+  std::unique_lock chain_locks(chain_locks_mutex_);
   const auto starting = [&] {
     const auto claimed = claimed_.find(name);
     return claimed == claimed_.end() ? nullptr : claimed->second.starting;
@@ -442,8 +442,8 @@ Status ChainSet::give_up_start(std::string const& name, std::unique_lock<std::mu
   }
   lock.unlock();
   run->stop();
-  const bool has_ended = claim_ended_.wait_for(claims, kEndLimit, [&] { return starting() != run; });
-  claims.unlock();
+  const bool has_ended = chain_lock_ended_.wait_for(chain_locks, kEndLimit, [&] { return starting() != run; });
+  chain_locks.unlock();
   run.reset();  // without the mutex: it may take time to end
   lock.lock();
   return has_ended ? absl::OkStatus()
@@ -453,9 +453,9 @@ Status ChainSet::give_up_start(std::string const& name, std::unique_lock<std::mu
 Status ChainSet::stop(std::string const& name, Caller const& caller) {
   std::unique_lock lock(mutex_);
   CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
-  CATENA_RETURN_IF_ERROR(give_up_start(name, lock));
+  CATENA_RETURN_IF_ERROR(abort_start(name, lock));
   CATENA_ASSIGN_OR_RETURN(Entry entry, entry_for(name, caller));
-  CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
+  CATENA_ASSIGN_OR_RETURN(const ChainLock chain_lock, ChainLock::take(*this, name, nullptr));
   entry.applied.is_stopped = true;
   CATENA_RETURN_IF_ERROR(store_.save(entry.applied));
   chains_[name].applied = entry.applied;
@@ -466,9 +466,9 @@ Status ChainSet::stop(std::string const& name, Caller const& caller) {
 Status ChainSet::remove(std::string const& name, Caller const& caller) {
   std::unique_lock lock(mutex_);
   CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
-  CATENA_RETURN_IF_ERROR(give_up_start(name, lock));
+  CATENA_RETURN_IF_ERROR(abort_start(name, lock));
   CATENA_ASSIGN_OR_RETURN(const Entry entry, entry_for(name, caller));
-  CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
+  CATENA_ASSIGN_OR_RETURN(const ChainLock chain_lock, ChainLock::take(*this, name, nullptr));
   CATENA_RETURN_IF_ERROR(store_.remove(name));
   lock.unlock();
   CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end(name, *entry.run, entry.fifo) : absl::OkStatus());

@@ -7,11 +7,11 @@
 #include "nf/registry.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/report.hpp"
-#include "service/applied.hpp"
+#include "service/apply_record.hpp"
 #include "service/chain_run.hpp"
-#include "service/prepared.hpp"
 #include "service/state_store.hpp"
 #include "service/user_limits.hpp"
+#include "service/validated_spec.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -30,7 +30,7 @@ namespace catena::service {
 
 /// A chain as shown to permitted users.
 struct ChainView {
-  Applied applied;
+  ApplyRecord applied;
   ChainState state = ChainState::kStopped;
   std::string error;                      ///< why it failed; else empty
   std::string quarantine;                 ///< why it may not use its device; else empty
@@ -79,16 +79,16 @@ class ChainSet {
   /// Errors, after which the old chain runs as before unless stated: InvalidArgument for errors in the file and the
   /// options; PermissionDenied if the chain or its tenant is another user's, and for anything that the caller may not
   /// open; AlreadyExists if another chain has a port or an output of this one; ResourceExhausted at the maximum number
-  /// of chains; Unavailable if the old one does not end; as ChainRun::wait_made() (if the old one had ended, the chain
-  /// is then a failed one); Cancelled if the start was ended by stop(), remove() or end_all(), or by `gone`: the client
-  /// no longer waits. A chain that did not run before is then unchanged.
+  /// of chains; Unavailable if the old one does not end; as ChainRun::wait_until_ready() (if the old one had ended, the
+  /// chain is then a failed one); Cancelled if the start was ended by stop(), remove() or end_all(), or by `gone`: the
+  /// client no longer waits. A chain that did not run before is then unchanged.
   struct AppliedChain {
     std::string name;
     bool is_new;
     bool is_changed = false;                ///< it continued, with `changes`
     std::vector<std::string> changes = {};  ///< changed NFs, one per line
-    std::string why_anew = {};              ///< why a running chain was replaced
-    std::string why_lossy = {};             ///< why this lost packets; empty: no loss
+    std::string replace_reason = {};        ///< why a running chain was replaced
+    std::string loss_reason = {};           ///< why this lost packets; empty: no loss
   };
   Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
                              Caller const& caller, std::stop_token const& gone = {});
@@ -125,40 +125,40 @@ class ChainSet {
 
  private:
   struct Entry {
-    Applied applied;
+    ApplyRecord applied;
     std::vector<Resource> resources;
     std::shared_ptr<ChainRun> run;  ///< null: not started in this service, or not yet
     std::string error;              ///< why it cannot run
     std::string fifo = {};          ///< see Prepared
   };
   /// A name reserved by one operation.
-  class Claim;
+  class ChainLock;
   struct Claimed {
-    Prepared* wanted = nullptr;                    ///< the chain that the operation sets up; may be null
+    ValidatedSpec* wanted = nullptr;               ///< the chain that the operation sets up; may be null
     std::shared_ptr<ChainRun> starting = nullptr;  ///< the run that it waits for, and others may stop
   };
-  Result<Prepared> prepare_in_turn(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
-                                   std::stop_token const& gone) const;
+  Result<ValidatedSpec> prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
+                                        Caller const& caller, std::stop_token const& gone) const;
 
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
-  bool has_others(Prepared const& prepared, Caller const& caller) const;
-  Status check_claim(Prepared const& prepared, Caller const& caller) const;
+  bool has_others(ValidatedSpec const& validated, Caller const& caller) const;
+  Status check_chain_lock(ValidatedSpec const& validated, Caller const& caller) const;
   Status check_room(Caller const& caller) const;
-  Status check_resources(Prepared const& prepared) const;
+  Status check_resources(ValidatedSpec const& validated) const;
   /// Whether the old chain can be changed to the new one; else why not.
-  static Status can_change(Applied const& applied, std::optional<Entry> const& old);
-  Result<bool> change(Applied const& applied, Prepared const& prepared, Entry const& old, std::stop_token const& gone,
-                      AppliedChain& result);
+  static Status can_change(ApplyRecord const& applied, std::optional<Entry> const& old);
+  Result<bool> change(ApplyRecord const& applied, ValidatedSpec const& validated, Entry const& old,
+                      std::stop_token const& gone, AppliedChain& result);
   /// As apply(); the caller has reserved the name.
-  Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+  Status replace(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
                  std::stop_token const& gone, AppliedChain& result);
   struct Swap {
     Status status;
     bool is_done = false;  ///< the old chain is gone, whether or not the new one runs
   };
-  Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+  Swap make_and_swap(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
                      std::stop_token const& gone);
-  Swap take_over(Applied const& applied, Prepared prepared, Entry const& old, std::stop_token const& gone);
+  Swap take_over(ApplyRecord const& applied, ValidatedSpec validated, Entry const& old, std::stop_token const& gone);
   /// The run replaced by a starting chain.
   struct Before {
     std::shared_ptr<ChainRun> run;  ///< null: nothing ran in this service
@@ -166,22 +166,22 @@ class ChainSet {
     bool ends_first = false;
     bool is_taken_over = false;  ///< the new run takes over its ports, and it ends then
   };
-  Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before,
+  Swap start_and_swap(ApplyRecord const& applied, ValidatedSpec validated, Before const& before,
                       std::stop_token const& gone = {});
   void set_starting(std::string const& name, std::shared_ptr<ChainRun> run);
-  Status set_up(Applied const& applied, Prepared& prepared);
+  Status set_up(ApplyRecord const& applied, ValidatedSpec& validated);
   Status announce(Entry const& entry, bool is_seen);
   void withdraw(Entry const& entry);
   static Status end(std::string const& name, ChainRun& run, std::string const& fifo);
-  Swap given_up(Applied applied, Status status);
-  Status give_up_start(std::string const& name, std::unique_lock<std::mutex>& lock);
-  Status share_device(Prepared& prepared);
+  Swap given_up(ApplyRecord applied, Status status);
+  Status abort_start(std::string const& name, std::unique_lock<std::mutex>& lock);
+  Status share_device(ValidatedSpec& validated);
   void put(Entry entry);
-  void start_again(Applied const& applied);
-  bool has_claims() const;
+  void start_again(ApplyRecord const& applied);
+  bool has_chain_locks() const;
   void remember_finished();
   void watch();
-  void place_anew(std::string const& name, std::shared_ptr<ChainRun> const& run);
+  void replan(std::string const& name, std::shared_ptr<ChainRun> const& run);
   std::vector<std::shared_ptr<ChainRun>> runs() const;
   std::vector<std::shared_ptr<ChainRun>> starting_runs() const;
   Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
@@ -193,16 +193,16 @@ class ChainSet {
   std::optional<chain::SharingOptions> sharing_;
   chain::ServersFor servers_for_;
   mutable UserTurns turns_;  ///< for reading and checking a file
-  std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
+  std::shared_ptr<io::SharedPortRegistry> switches_ = io::make_shared_port_registry();
   mutable std::mutex mutex_;  ///< guards the following members, and store_
   std::map<std::string, Entry> chains_;
   bool is_ending_ = false;
   std::vector<std::thread> starting_;
   runtime::Pause watch_pause_;
   std::thread watch_;
-  mutable std::mutex claims_mutex_;         ///< guards the following members; locked after mutex_
+  mutable std::mutex chain_locks_mutex_;    ///< guards the following members; locked after mutex_
   std::map<std::string, Claimed> claimed_;  ///< names reserved by an operation
-  std::condition_variable claim_ended_;
+  std::condition_variable chain_lock_ended_;
 };
 
 }  // namespace catena::service

@@ -2,8 +2,8 @@
 // The chains of a service when it starts and ends. What users do with them: chain_set.cpp.
 #include "base/core/log_line.hpp"
 #include "pipeline/session.hpp"
+#include "service/chain_lock.hpp"
 #include "service/chain_set.hpp"
-#include "service/claim.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -31,33 +31,34 @@ void ChainSet::start_remembered() {
                     log_line(std::string(loaded.applied.status().message())));
       continue;
     }
-    Applied const& applied = *loaded.applied;
+    ApplyRecord const& applied = *loaded.applied;
     const std::lock_guard lock(mutex_);
     chains_[applied.name] = Entry{applied, {}, nullptr, {}};
     if (applied.is_stopped) {
       continue;
     }
-    Result<Claim> claim = Claim::take(*this, applied.name, nullptr);
-    if (claim.ok()) {
-      starting_.emplace_back([this, applied, claim = *std::move(claim)] { start_again(applied); });
+    Result<ChainLock> chain_lock = ChainLock::take(*this, applied.name, nullptr);
+    if (chain_lock.ok()) {
+      starting_.emplace_back([this, applied, chain_lock = *std::move(chain_lock)] { start_again(applied); });
     }
   }
 }
 
-void ChainSet::start_again(Applied const& applied) {
+void ChainSet::start_again(ApplyRecord const& applied) {
   const auto start = [&]() -> Status {
-    CATENA_ASSIGN_OR_RETURN(Prepared prepared, prepare_in_turn(applied.file, applied.options, applied.caller, {}));
-    if (prepared.config.name != applied.name) {
-      return absl::InvalidArgumentError(concat(applied.file, ": describes chain '", prepared.config.name, "' now"));
+    CATENA_ASSIGN_OR_RETURN(ValidatedSpec validated,
+                            prepare_in_turn(applied.file, applied.options, applied.caller, {}));
+    if (validated.config.name != applied.name) {
+      return absl::InvalidArgumentError(concat(applied.file, ": describes chain '", validated.config.name, "' now"));
     }
     {
       const std::lock_guard lock(mutex_);
-      CATENA_RETURN_IF_ERROR(check_resources(prepared));
-      const std::lock_guard claims(claims_mutex_);
-      claimed_[applied.name].wanted = &prepared;
+      CATENA_RETURN_IF_ERROR(check_resources(validated));
+      const std::lock_guard chain_locks(chain_locks_mutex_);
+      claimed_[applied.name].wanted = &validated;
     }
-    Status status = make_and_swap(applied, prepared, std::nullopt, {}).status;
-    const std::lock_guard claims(claims_mutex_);
+    Status status = make_and_swap(applied, validated, std::nullopt, {}).status;
+    const std::lock_guard chain_locks(chain_locks_mutex_);
     claimed_[applied.name].wanted = nullptr;
     return status;
   };
@@ -83,14 +84,14 @@ void ChainSet::watch() {
       }
     }
     for (auto const& [name, run] : runs) {
-      place_anew(name, run);
+      replan(name, run);
     }
   }
 }
 
 /// Where that is worth it.
-void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> const& run) {
-  Result<std::optional<runtime::Replacement>> found = run->look_at_traffic();
+void ChainSet::replan(std::string const& name, std::shared_ptr<ChainRun> const& run) {
+  Result<std::optional<runtime::Replacement>> found = run->sample_traffic();
   if (!found.ok()) {
     spdlog::warn("{}: cannot be placed for the present traffic: {}", name,
                  log_line(std::string(found.status().message())));
@@ -99,17 +100,17 @@ void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> con
     return;
   }
   std::unique_lock lock(mutex_);
-  const Result<Claim> claim = Claim::take(*this, name, nullptr);
+  const Result<ChainLock> chain_lock = ChainLock::take(*this, name, nullptr);
   const auto entry = chains_.find(name);
-  if (!claim.ok() || entry == chains_.end() || entry->second.run != run) {
+  if (!chain_lock.ok() || entry == chains_.end() || entry->second.run != run) {
     return;  // somebody else does something with it
   }
-  const Applied applied = entry->second.applied;
+  const ApplyRecord applied = entry->second.applied;
   const std::string fifo = entry->second.fifo;
-  Prepared prepared{std::move((*found)->config), std::move((*found)->options), entry->second.resources, applied.caller,
-                    fifo};
+  ValidatedSpec validated{std::move((*found)->config), std::move((*found)->options), entry->second.resources,
+                          applied.caller, fifo};
   lock.unlock();
-  const Swap swap = start_and_swap(applied, std::move(prepared), {run, fifo, false, true});
+  const Swap swap = start_and_swap(applied, std::move(validated), {run, fifo, false, true});
   if (swap.status.ok()) {
     spdlog::info("{}: placement changed: {}", name, log_line((*found)->why));
   } else {
@@ -118,8 +119,8 @@ void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> con
   }
 }
 
-bool ChainSet::has_claims() const {
-  const std::lock_guard lock(claims_mutex_);
+bool ChainSet::has_chain_locks() const {
+  const std::lock_guard lock(chain_locks_mutex_);
   return !claimed_.empty();
 }
 
@@ -149,7 +150,7 @@ std::vector<std::shared_ptr<ChainRun>> ChainSet::runs() const {
 }
 
 std::vector<std::shared_ptr<ChainRun>> ChainSet::starting_runs() const {
-  const std::lock_guard lock(claims_mutex_);
+  const std::lock_guard lock(chain_locks_mutex_);
   std::vector<std::shared_ptr<ChainRun>> runs;
   for (auto const& [name, claimed] : claimed_) {
     if (claimed.starting != nullptr) {
@@ -175,10 +176,10 @@ bool ChainSet::end_all(std::chrono::milliseconds limit) {
   }
   // operations that go on may bring a chain yet
   constexpr std::chrono::milliseconds kTick{10};
-  while (has_claims() && std::chrono::steady_clock::now() < deadline) {
+  while (has_chain_locks() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kTick);
   }
-  if (has_claims()) {
+  if (has_chain_locks()) {
     return false;
   }
   for (std::thread& starting : starting_) {

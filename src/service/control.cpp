@@ -137,8 +137,8 @@ HttpResponse apply(ChainSet& chains, std::string const& name, HttpRequest const&
   answer["dry_run"] = is_dry_run;
   answer["applied"] = applied->is_new ? "started" : applied->is_changed ? "changed" : "replaced";
   answer["changes"] = applied->changes;
-  answer["why_replaced"] = applied->why_anew.empty() ? Json() : Json(applied->why_anew);
-  answer["why_packets_are_lost"] = applied->why_lossy.empty() ? Json() : Json(applied->why_lossy);
+  answer["why_replaced"] = applied->replace_reason.empty() ? Json() : Json(applied->replace_reason);
+  answer["why_packets_are_lost"] = applied->loss_reason.empty() ? Json() : Json(applied->loss_reason);
   return ok(answer, applied->is_new && !is_dry_run ? kCreated : kOk);
 }
 

@@ -30,7 +30,7 @@ Status start_eal(std::vector<std::string> const& pci) {
 /// How the NFs of all chains share devices, together.
 std::optional<chain::SharingOptions> sharing_of_all(std::optional<chain::SharingOptions> sharing) {
   if (sharing) {
-    sharing->divisions = std::make_shared<share::Divisions>(sharing->mode);
+    sharing->partition_plans = std::make_shared<share::PartitionPlans>(sharing->mode);
   }
   return sharing;
 }

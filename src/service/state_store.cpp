@@ -50,7 +50,7 @@ Result<StateStore> StateStore::open(std::string folder) {
 
 std::string StateStore::path_of(std::string const& name) const { return concat(folder_, "/", name, kEnding); }
 
-Status StateStore::save(Applied const& applied) const {
+Status StateStore::save(ApplyRecord const& applied) const {
   const std::string text = to_state(applied);
   return replace_file(path_of(applied.name), std::as_bytes(std::span(text)));
 }
@@ -73,7 +73,7 @@ std::vector<StateStore::Loaded> StateStore::load() const {
     }
     std::ifstream file(path, std::ios::binary);
     std::string text(std::istreambuf_iterator<char>(file), {});
-    Result<Applied> applied = text.size() > kMaxFileBytes ? absl::DataLossError("too large") : from_state(text);
+    Result<ApplyRecord> applied = text.size() > kMaxFileBytes ? absl::DataLossError("too large") : from_state(text);
     if (applied.ok() && path_of(applied->name) != path) {
       applied = absl::DataLossError(concat("names chain '", applied->name, "'"));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "service/applied.hpp"
+#include "service/apply_record.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -19,12 +19,12 @@ class StateStore {
   static Result<StateStore> open(std::string folder);
 
   /// Either all of it is on the disk, also after a power cut, or the file is unchanged. The system's error.
-  Status save(Applied const& applied) const;
+  Status save(ApplyRecord const& applied) const;
   /// OK without a file.
   Status remove(std::string const& name) const;
   struct Loaded {
     std::string path;
-    Result<Applied> applied;  ///< or the error in the file
+    Result<ApplyRecord> applied;  ///< or the error in the file
   };
   /// By name.
   std::vector<Loaded> load() const;

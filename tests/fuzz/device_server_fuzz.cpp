@@ -3,8 +3,8 @@
 // them: they end the client's session at most. The device is memory of this process, which looks at no range itself
 // that a Device need not look at, so that what the session lets through is found.
 #include "gpu/device/backend.hpp"
+#include "gpu/device/remote/client_session.hpp"
 #include "gpu/device/remote/protocol.hpp"
-#include "gpu/device/remote/session.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -224,13 +224,13 @@ class Client {
   explicit Client(Fd socket)
       : socket_(std::move(socket)),
         page_(*Mapping::create(sizeof(remote::ClientPage))),
-        bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        notifier_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     constexpr timeval kPatience{0, 300'000};
     setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   }
   void greet() {
     send(remote::Call::kHello, remote::Writer().put(remote::kVersion).bytes(), page_.fd());
-    send(remote::Call::kHello, {}, bell_.get());
+    send(remote::Call::kHello, {}, notifier_.get());
     static_cast<void>(remote::receive_frame(socket_.get(), remote::kMaxFrameBytes));
   }
   /// False once the session is over.
@@ -281,7 +281,7 @@ class Client {
     }
     page.tail.store(tail + raw.size() + (how == 0 ? input.byte() : 0));
     const std::uint64_t one = 1;
-    static_cast<void>(::write(bell_.get(), &one, sizeof one));
+    static_cast<void>(::write(notifier_.get(), &one, sizeof one));
   }
 
  private:
@@ -291,7 +291,7 @@ class Client {
 
   Fd socket_;
   Mapping page_;
-  Fd bell_;
+  Fd notifier_;
   std::vector<Mapping> streams_;
 };
 
@@ -305,10 +305,10 @@ void run(Input input) {
   remote::ServerLimits limits;
   limits.device_bytes = limits.host_bytes = 1U << 20;
   remote::Compilations compilations(device, nullptr, nullptr);
-  Turns turns;
+  StreamSerializer serializer;
   const std::uint8_t kind = input.byte();
   remote::Compilations* const judged = kind % 2 == 0 ? nullptr : &compilations;
-  Turns* const taken = kind / 2 % 2 == 0 ? nullptr : &turns;
+  StreamSerializer* const taken = kind / 2 % 2 == 0 ? nullptr : &serializer;
   auto session = std::async(std::launch::async, [&device, &limits, &box, judged, taken, end = ends[1]] {
     remote::Session served(device, Fd(end), limits, box, judged, taken);
     return served.run();

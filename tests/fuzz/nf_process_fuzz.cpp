@@ -37,7 +37,7 @@ void read_texts(std::string_view text) {
 /// The whole memory of a channel as the other end may leave it, and what the reader makes of that.
 void read_messages(std::span<const std::byte> bytes) {
   static Channel channel = *Channel::create(ChannelShape::of(16));
-  static const std::pair<catena::device::remote::Fd, catena::device::remote::Fd> bell = *make_bell();
+  static const std::pair<catena::device::remote::Fd, catena::device::remote::Fd> notifier = *make_notifier();
   static const auto mapped = [] {
     struct stat status {};
     if (::fstat(channel.fd(), &status) != 0) {
@@ -48,7 +48,7 @@ void read_messages(std::span<const std::byte> bytes) {
   }();
   std::fill(mapped->bytes().begin(), mapped->bytes().end(), std::byte{0});
   std::copy_n(bytes.begin(), std::min(bytes.size(), mapped->bytes().size()), mapped->bytes().begin());
-  LaneReader reader = channel.reader_of_nf(bell.first.get());
+  RingReader reader = channel.reader_of_nf(notifier.first.get());
   for (std::uint32_t i = 0; i < 2 * channel.shape().depth; ++i) {
     const auto message = reader.poll();
     if (!message.ok() || !*message) {
@@ -64,7 +64,7 @@ void read_messages(std::span<const std::byte> bytes) {
     read_last = sum;
     reader.take();
   }
-  silence(bell.first.get());
+  silence(notifier.first.get());
 }
 
 /// A ring of lines as the other end may leave it: what is taken from it can be put into a file.

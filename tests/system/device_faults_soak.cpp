@@ -40,7 +40,7 @@ FaultRun any_run(Dice& dice, FaultChain const& chain, std::size_t frames) {
   static constexpr std::uint32_t kFew[] = {1, 2, 3, 8};
   static constexpr std::uint32_t kWorkers[] = {1, 2, 5};
   FaultRun run =
-      fault_run(chain, dice.one_of(kCrossings), dice.below(static_cast<std::uint64_t>(std::popcount(chain.gpu_mask))),
+      fault_run(chain, dice.one_of(kFieldMasks), dice.below(static_cast<std::uint64_t>(std::popcount(chain.gpu_mask))),
                 dice.one_of(faults()));
   run.fault.nth = 1 + dice.below(12);
   run.armed_after = dice.below(frames / 2);

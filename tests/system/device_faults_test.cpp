@@ -40,7 +40,7 @@ FaultResult const& cpu_result(FaultChain const& chain) {
   if (found != results.end()) {
     return found->second;
   }
-  const FaultRun run = fault_run(chain, Crossing::kDirect, 0, {});
+  const FaultRun run = fault_run(chain, FieldMask::kDirect, 0, {});
   return results[chain.name] = run_on_cpu(run, frames()).value();
 }
 
@@ -63,8 +63,8 @@ TEST(DeviceFaults, the_chains_are_what_the_cpu_runs_where_nothing_fails) {
   for (FaultChain const& chain : fault_chains()) {
     EXPECT_EQ(cpu_result(chain).status, absl::OkStatus());
     EXPECT_GT(cpu_result(chain).sent.size(), kFrames / 2);
-    for (const Crossing crossing : kCrossings) {
-      const FaultResult result = expect_kept(chain, fault_run(chain, crossing, 0, {}));
+    for (const FieldMask field_mask : kFieldMasks) {
+      const FaultResult result = expect_kept(chain, fault_run(chain, field_mask, 0, {}));
       EXPECT_EQ(result.sent.size(), cpu_result(chain).sent.size());
       EXPECT_FALSE(result.has_failed);
     }
@@ -74,7 +74,7 @@ TEST(DeviceFaults, the_chains_are_what_the_cpu_runs_where_nothing_fails) {
 TEST(DeviceFaults, plans_leave_bytes_on_the_device_between_nfs) {
   // else nothing here would be lost with a device
   for (const char* name : {"mix_scan", "mix_mix", "mix_mix_mix"}) {
-    const FaultResult result = expect_kept(chain_named(name), fault_run(chain_named(name), Crossing::kGather, 0, {}));
+    const FaultResult result = expect_kept(chain_named(name), fault_run(chain_named(name), FieldMask::kGather, 0, {}));
     ASSERT_TRUE(result.plan.has_value());
     EXPECT_FALSE(packet::contains(result.plan->nfs[0].step->to_host, packet::kPayload)) << name;
   }
@@ -100,7 +100,7 @@ std::vector<Place> places(std::size_t turn) {
   return wanted != nullptr && std::string_view(wanted) == "full" ? kAll : std::vector{kAll[turn % kAll.size()]};
 }
 
-class Grid : public ::testing::TestWithParam<Crossing> {};
+class Grid : public ::testing::TestWithParam<FieldMask> {};
 
 TEST_P(Grid, every_fault) {
   std::set<std::string> came_about;
@@ -125,15 +125,15 @@ TEST_P(Grid, every_fault) {
   }
 }
 
-std::string name_of_crossing(::testing::TestParamInfo<Crossing> const& grid) { return to_string(grid.param); }
-INSTANTIATE_TEST_SUITE_P(Crossings, Grid, ::testing::ValuesIn(kCrossings), name_of_crossing);
+std::string name_of_field_mask(::testing::TestParamInfo<FieldMask> const& grid) { return to_string(grid.param); }
+INSTANTIATE_TEST_SUITE_P(FieldMasks, Grid, ::testing::ValuesIn(kFieldMasks), name_of_field_mask);
 
 TEST(DeviceFaults, an_nf_that_asks_for_nonsense_once_costs_no_packet) {
   for (const char* name : {"mix_scan", "scan_mix_scan", "encrypt_scan_router"}) {
     FaultChain const& chain = chain_named(name);
-    for (const Crossing crossing : kCrossings) {
+    for (const FieldMask field_mask : kFieldMasks) {
       const FaultResult result =
-          expect_kept(chain, fault_run(chain, crossing, 0, {Fault::Kind::kBadSpill, Call::kReady, 1}));
+          expect_kept(chain, fault_run(chain, field_mask, 0, {Fault::Kind::kBadSpill, Call::kReady, 1}));
       EXPECT_TRUE(result.has_failed);
       EXPECT_EQ(result.sent.size(), cpu_result(chain).sent.size());
     }
@@ -144,7 +144,7 @@ TEST(DeviceFaults, all_nfs_of_a_chain_leave_the_device_together_and_say_why) {
   FaultChain const& chain = chain_named("mix_mix_mix");
   for (std::size_t failing = 0; failing < 3; ++failing) {
     const FaultResult result =
-        expect_kept(chain, fault_run(chain, Crossing::kGather, failing, {Fault::Kind::kOnce, Call::kReady, 1}));
+        expect_kept(chain, fault_run(chain, FieldMask::kGather, failing, {Fault::Kind::kOnce, Call::kReady, 1}));
     for (runtime::NfReport const& nf : result.report.nfs) {
       EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
       EXPECT_THAT(nf.device_error, HasSubstr("NF " + chain.nfs[failing].name + ": a call failed"));
@@ -154,7 +154,7 @@ TEST(DeviceFaults, all_nfs_of_a_chain_leave_the_device_together_and_say_why) {
 
 TEST(DeviceFaults, an_nf_that_was_done_when_the_device_failed_is_shown_to_have_left_it) {
   FaultChain const& chain = chain_named("mix_mix");
-  FaultRun run = fault_run(chain, Crossing::kStaged, 1, {Fault::Kind::kOnce, Call::kReady, 1});
+  FaultRun run = fault_run(chain, FieldMask::kStaged, 1, {Fault::Kind::kOnce, Call::kReady, 1});
   run.armed_after = 0;
   const FaultResult result = run_with_fault(run, unique_frames(run.unit_packets, 1)).value();  // one unit, one launch
   ASSERT_TRUE(result.has_failed);
@@ -166,9 +166,9 @@ TEST(DeviceFaults, an_nf_that_was_done_when_the_device_failed_is_shown_to_have_l
 TEST(DeviceFaults, packets_that_only_a_sound_device_has_are_brought_back) {
   // the second mix has not begun: the copies to the device are what fails
   FaultChain const& chain = chain_named("mix_mix");
-  for (const Crossing crossing : {Crossing::kStaged, Crossing::kStrided, Crossing::kGather}) {
+  for (const FieldMask field_mask : {FieldMask::kStaged, FieldMask::kStrided, FieldMask::kGather}) {
     for (const Call call : {Call::kCreateCommandBuffer, Call::kCopyToDevice, Call::kCopyRowsToDevice}) {
-      const FaultResult result = expect_kept(chain, fault_run(chain, crossing, 1, {Fault::Kind::kOnce, call, 1}));
+      const FaultResult result = expect_kept(chain, fault_run(chain, field_mask, 1, {Fault::Kind::kOnce, call, 1}));
       EXPECT_EQ(result.device_failed(), 0U);
     }
   }
@@ -176,7 +176,7 @@ TEST(DeviceFaults, packets_that_only_a_sound_device_has_are_brought_back) {
 
 TEST(DeviceFaults, a_pool_that_a_hanging_device_keeps_ends_the_run_with_a_message) {
   FaultChain const& chain = chain_named("mix_mix");
-  FaultRun run = fault_run(chain, Crossing::kGather, 1, {Fault::Kind::kHangs});
+  FaultRun run = fault_run(chain, FieldMask::kGather, 1, {Fault::Kind::kHangs});
   run.unit_packets = 256;  // two units, each in a launch
   const FaultResult result = expect_kept(chain, run);
   ASSERT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
@@ -190,8 +190,8 @@ class DeviceServerDeaths : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(DeviceServerDeaths, cost_at_most_what_the_device_alone_had_and_nfs_return_to_it) {
   FaultChain const& chain = fault_chains()[GetParam()];
-  const Crossing crossing = kCrossings[GetParam() % std::size(kCrossings)];
-  FaultRun run = fault_run(chain, crossing, 0, {Fault::Kind::kKilled, Call::kReady, 3});
+  const FieldMask field_mask = kFieldMasks[GetParam() % std::size(kFieldMasks)];
+  FaultRun run = fault_run(chain, field_mask, 0, {Fault::Kind::kKilled, Call::kReady, 3});
   run.workers = 1 + static_cast<std::uint32_t>(GetParam() % 2);
   run.armed_after = 900;
   const FaultResult result = expect_kept(chain, run);
@@ -208,13 +208,13 @@ TEST_P(DeviceServerDeaths, cost_at_most_what_the_device_alone_had_and_nfs_return
 TEST(DeviceFaults, nfs_that_share_a_device_have_their_parts_of_it_again_when_it_is_back) {
   for (const char* name : {"mix_mix", "scan_mix_scan"}) {
     FaultChain const& chain = chain_named(name);
-    FaultRun run = fault_run(chain, Crossing::kGather, 0, {Fault::Kind::kKilled, Call::kReady, 3});
+    FaultRun run = fault_run(chain, FieldMask::kGather, 0, {Fault::Kind::kKilled, Call::kReady, 3});
     run.armed_after = 900;
     run.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
     const FaultResult result = expect_kept(chain, run);
     EXPECT_EQ(result.report.device_returns, 3U);
     EXPECT_TRUE(result.has_worked_after_return);
-    EXPECT_EQ(result.most_launch_packets, run.unit_packets) << name << ": launches are as large as parts let them be";
+    EXPECT_EQ(result.max_launch_packets, run.unit_packets) << name << ": launches are as large as parts let them be";
     ASSERT_EQ(result.report.parts.size(), chain.nfs.size()) << name;
     for (runtime::PartReport const& part : result.report.parts) {
       EXPECT_TRUE(part.is_taken) << part.text;
@@ -226,12 +226,12 @@ TEST(DeviceFaults, nfs_that_share_a_device_have_their_parts_of_it_again_when_it_
 
 TEST(DeviceFaults, a_chain_whose_kernel_never_ends_is_kept_from_the_device_and_served_by_the_cpu) {
   const FaultChain chain{"endless", {{"one", "mix", "salt: 3"}, {"two", "mix", "salt: 255"}}, 0b11};
-  for (const Crossing crossing : {Crossing::kStaged, Crossing::kGather}) {
+  for (const FieldMask field_mask : {FieldMask::kStaged, FieldMask::kGather}) {
     // the same kernels where they end, so that the driver has them when a watchdog looks
     FaultChain sound = chain;
     sound.nfs[1].config = "salt: 4";
-    ASSERT_EQ(run_with_fault(fault_run(sound, crossing, 0, {}), frames()).value().status, absl::OkStatus());
-    const FaultRun run = fault_run(chain, crossing, 1, {Fault::Kind::kEndless});
+    ASSERT_EQ(run_with_fault(fault_run(sound, field_mask, 0, {}), frames()).value().status, absl::OkStatus());
+    const FaultRun run = fault_run(chain, field_mask, 1, {Fault::Kind::kEndless});
     const FaultResult result = expect_kept(chain, run);
     EXPECT_EQ(result.status, absl::OkStatus());
     EXPECT_EQ(result.report.device_losses, 1U);
@@ -246,7 +246,7 @@ TEST(DeviceFaults, a_chain_whose_kernel_never_ends_is_kept_from_the_device_and_s
 
 TEST(DeviceFaults, nfs_that_are_kept_from_the_device_have_no_part_of_it) {
   const FaultChain chain{"endless", {{"one", "mix", "salt: 3"}, {"two", "mix", "salt: 255"}}, 0b11};
-  FaultRun run = fault_run(chain, Crossing::kGather, 1, {Fault::Kind::kEndless});
+  FaultRun run = fault_run(chain, FieldMask::kGather, 1, {Fault::Kind::kEndless});
   run.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
   const auto taken = [](FaultResult const& result) {
     return std::ranges::count_if(result.report.parts, &runtime::PartReport::is_taken);
@@ -349,17 +349,17 @@ TEST(DeviceFaults, a_device_that_goes_again_before_all_nfs_have_it_is_not_kept) 
   devices.last().lose(Call::kReady, 2, absl::UnavailableError("the device fell off the bus"));
   auto run_status = std::async(std::launch::async, [&session] { return (*session)->run(); });
   constexpr int kTries = 8;
-  int most_kept = 0;
+  int max_kept = 0;
   device::wait_until(
       [&] {
-        most_kept = std::max(most_kept, devices.kept());
+        max_kept = std::max(max_kept, devices.kept());
         return devices.opened() > kTries;
       },
       std::chrono::minutes(1));
   (*session)->stop();
   EXPECT_EQ(run_status.get(), absl::OkStatus());
   EXPECT_GT(devices.opened(), kTries);
-  EXPECT_LE(most_kept, 4) << "the first, what the first NF and the others have, and the one at hand";
+  EXPECT_LE(max_kept, 4) << "the first, what the first NF and the others have, and the one at hand";
   EXPECT_EQ((*session)->report().device_returns, 0U);
 }
 

@@ -46,11 +46,11 @@ std::vector<Fault> const& faults() {
   return kFaults;
 }
 
-FaultRun fault_run(FaultChain const& chain, Crossing crossing, std::size_t failing, Fault const& fault) {
+FaultRun fault_run(FaultChain const& chain, FieldMask field_mask, std::size_t failing, Fault const& fault) {
   FaultRun run;
   run.nfs = chain.nfs;
   run.gpu_mask = chain.gpu_mask;
-  run.crossing = crossing;
+  run.field_mask = field_mask;
   run.failing = failing;
   run.fault = fault;
   return run;

@@ -21,9 +21,10 @@ std::vector<FaultChain> const& fault_chains();
 /// Every kind of fault.
 std::vector<Fault> const& faults();
 
-inline constexpr Crossing kCrossings[] = {Crossing::kDirect, Crossing::kStaged, Crossing::kStrided, Crossing::kGather};
+inline constexpr FieldMask kFieldMasks[] = {FieldMask::kDirect, FieldMask::kStaged, FieldMask::kStrided,
+                                            FieldMask::kGather};
 
 /// A run of `chain` in which its NF number `failing` on the gpu fails.
-FaultRun fault_run(FaultChain const& chain, Crossing crossing, std::size_t failing, Fault const& fault);
+FaultRun fault_run(FaultChain const& chain, FieldMask field_mask, std::size_t failing, Fault const& fault);
 
 }  // namespace catena::testing

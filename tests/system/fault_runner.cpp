@@ -25,12 +25,12 @@ using nf::testing::Frame;
 /// Delivers frames in full units, and says how many it has delivered.
 class FrameSource final : public io::Source {
  public:
-  /// `may_go_on` is asked how many frames were delivered, each time before more are.
-  FrameSource(std::vector<Frame> const& frames, std::function<bool(std::uint64_t)> may_go_on)
-      : frames_(&frames), may_go_on_(std::move(may_go_on)) {}
+  /// `may_continue` is asked how many frames were delivered, each time before more are.
+  FrameSource(std::vector<Frame> const& frames, std::function<bool(std::uint64_t)> may_continue)
+      : frames_(&frames), may_continue_(std::move(may_continue)) {}
 
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    if (!may_go_on_(next_)) {
+    if (!may_continue_(next_)) {
       starved = true;
       return absl::OkStatus();
     }
@@ -56,7 +56,7 @@ class FrameSource final : public io::Source {
 
  private:
   std::vector<Frame> const* frames_;
-  std::function<bool(std::uint64_t)> may_go_on_;
+  std::function<bool(std::uint64_t)> may_continue_;
   std::uint64_t next_ = 0;
 };
 
@@ -82,15 +82,15 @@ class FrameSink final : public io::Sink {
   std::vector<SentFrame>* sent_;
 };
 
-chain::SyncOptions sync_for(Crossing crossing) {
-  switch (crossing) {
-    case Crossing::kDirect:
+chain::SyncOptions sync_for(FieldMask field_mask) {
+  switch (field_mask) {
+    case FieldMask::kDirect:
       return {plan::Mode::kCopy};
-    case Crossing::kStaged:
+    case FieldMask::kStaged:
       return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)};
-    case Crossing::kStrided:
+    case FieldMask::kStrided:
       return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)};
-    case Crossing::kGather:
+    case FieldMask::kGather:
       return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)};
   }
   return {};
@@ -138,7 +138,7 @@ class Killer {
     return why;
   }
   /// Whether rx may go on after so many frames.
-  bool may_go_on(std::uint64_t delivered) {
+  bool may_continue(std::uint64_t delivered) {
     if (kills_ > returns_) {
       const metrics::Snapshot counts = (*session_)->counts();
       if (delivered < killed_at_ + kFramesWithout) {
@@ -161,9 +161,9 @@ class Killer {
   /// At the end, too.
   void note_device_work() {
     const std::uint64_t now = (*session_)->counts().sum(runtime::counts::kDevicePackets);
-    has_worked_ = has_worked_ && now > device_packets_;
+    has_done_work_ = has_done_work_ && now > device_packets_;
   }
-  bool has_worked() const { return has_worked_ && kills_ == run_->fault.nth && returns_ == kills_; }
+  bool has_done_work() const { return has_done_work_ && kills_ == run_->fault.nth && returns_ == kills_; }
 
  private:
   static device::remote::ServerLimits limits_for(FaultRun const& run) {
@@ -184,7 +184,7 @@ class Killer {
   std::uint64_t returns_ = 0;
   std::uint64_t killed_at_ = 0;
   std::uint64_t device_packets_ = 0;
-  bool has_worked_ = true;
+  bool has_done_work_ = true;
 };
 
 /// Launches of one NF after another have streams of their own, which are made last; those after them bring packets
@@ -287,7 +287,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   Killer killer(run, session);
   chain::RunOptions options;
   options.workers = run.workers;
-  options.sync = sync_for(run.crossing);
+  options.sync = sync_for(run.field_mask);
   options.device_returns = is_served;
   if (run.sharing) {
     options.sharing = run.sharing;
@@ -303,7 +303,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
     }
     auto device = std::make_unique<FaultyDevice>(*nf::testing::devices().front());
     faulty = device.get();
-    if (run.crossing == Crossing::kStrided) {
+    if (run.field_mask == FieldMask::kStrided) {
       // else a kernel fetches the few packets of small launches
       faulty->fail(Call::kMapHost, 1, absl::UnimplementedError("this device does not map memory of the host"));
     }
@@ -316,7 +316,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
         aim(*faulty, run);
         arm(*faulty, run.fault);
       }
-      return !is_killed || killer.may_go_on(delivered);
+      return !is_killed || killer.may_continue(delivered);
     });
   };
   options.make_sink = [&]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<FrameSink>(result.sent); };
@@ -334,13 +334,13 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   for (runtime::StageTrace const& stage : chain->traces()) {
     for (trace::Span const& span : stage.log->spans()) {
       if (std::string_view(span.what) == "kernel") {
-        result.most_launch_packets = std::max(result.most_launch_packets, span.packets);
+        result.max_launch_packets = std::max(result.max_launch_packets, span.packets);
       }
     }
   }
   if (is_served) {
     result.has_failed = result.report.device_losses > 0;
-    result.has_worked_after_return = killer.has_worked();
+    result.has_worked_after_return = killer.has_done_work();
     result.quarantine = killer.quarantine();
   }
   return result;
@@ -368,9 +368,9 @@ std::string to_string(Fault const& fault) {
   return {};
 }
 
-std::string to_string(Crossing crossing) {
+std::string to_string(FieldMask field_mask) {
   static constexpr const char* kNames[] = {"direct", "staged", "strided", "gather"};
-  return kNames[static_cast<std::size_t>(crossing)];
+  return kNames[static_cast<std::size_t>(field_mask)];
 }
 
 std::string to_string(FaultRun const& run) {
@@ -378,7 +378,7 @@ std::string to_string(FaultRun const& run) {
   for (std::size_t i = 0; i < run.nfs.size(); ++i) {
     text += concat(i == 0 ? "" : " -> ", run.nfs[i].name, (run.gpu_mask >> i & 1U) != 0 ? " (gpu)" : " (cpu)");
   }
-  return concat(text, ", ", to_string(run.crossing), ", gpu NF ", run.failing, ": ", to_string(run.fault),
+  return concat(text, ", ", to_string(run.field_mask), ", gpu NF ", run.failing, ": ", to_string(run.fault),
                 ", armed after ", run.armed_after, ", pool of ", run.pool_slots, ", units of ", run.unit_packets, ", ",
                 run.units_per_launch, " a launch, ", run.launches_in_flight, " in flight, ", run.workers, " workers");
 }

@@ -31,13 +31,13 @@ struct Fault {
 };
 
 /// How bytes cross the bus.
-enum class Crossing { kDirect, kStaged, kStrided, kGather };
-std::string to_string(Crossing crossing);
+enum class FieldMask { kDirect, kStaged, kStrided, kGather };
+std::string to_string(FieldMask field_mask);
 
 struct FaultRun {
   std::vector<NfText> nfs;
   std::uint32_t gpu_mask = 0;
-  Crossing crossing = Crossing::kStaged;
+  FieldMask field_mask = FieldMask::kStaged;
   /// Which NF on the gpu fails, from 0.
   std::size_t failing = 0;
   Fault fault;
@@ -70,7 +70,7 @@ struct FaultResult {
   /// kKilled: whether NFs worked on the device again after it was back, each time.
   bool has_worked_after_return = false;
   /// The most packets of a launch, where NFs share the device.
-  std::uint32_t most_launch_packets = 0;
+  std::uint32_t max_launch_packets = 0;
   std::string quarantine;  ///< kKilled, kEndless: why the chain may not use its device any more
   std::uint64_t device_failed() const;
 };

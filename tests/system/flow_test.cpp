@@ -136,7 +136,7 @@ TEST(BackPressure, loses_nothing_in_front_of_a_slow_nf) {
       EXPECT_GT(report.nfs[1].pauses, 0U);
     }
     // a batch of each worker's may be under way when the ring is full
-    EXPECT_LE(report.nfs[2].most_waiting, 717U + 256U) << "as its limit says, and not as memory has room";
+    EXPECT_LE(report.nfs[2].peak_queue, 717U + 256U) << "as its limit says, and not as memory has room";
   }
   const runtime::Report vanilla = run("  flow: {mode: vanilla}\n" + nfs, kPackets, true);
   EXPECT_GT(lost_inside(vanilla), kPackets / 10) << "what others do";
@@ -159,7 +159,7 @@ TEST(BackPressure, loses_nothing_where_ways_meet_and_nfs_are_on_a_device) {
       EXPECT_EQ(nf.queue_drops, 0U) << nf.name;
       EXPECT_EQ(nf.launches > 0, nf.type == "firewall" || nf.type == "router") << nf.name;
     }
-    EXPECT_GT(report.nfs[1].slow_downs + report.nfs[1].most_waiting, 0U);
+    EXPECT_GT(report.nfs[1].slow_downs + report.nfs[1].peak_queue, 0U);
   }
 }
 

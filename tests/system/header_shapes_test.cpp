@@ -335,16 +335,16 @@ TEST_F(HeaderShapes, rows_of_a_graph) {
       "{from: a, to: tx}]\n",
       "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
-  const Result<chain::SteerTable> table = chain::SteerTable::create(*config->graph, chain::kRx, {});
+  const Result<chain::NextNodeTable> table = chain::NextNodeTable::create(*config->graph, chain::kRx, {});
   ASSERT_TRUE(table.ok()) << table.status();
   nf::testing::PacketStore store(frames());
   expect_fates(&Fates::row, [&](std::size_t i) -> std::string {
     const std::uint8_t to = table->decide(store.all()[static_cast<std::uint32_t>(i)]).to;
     EXPECT_EQ(table->foresee(store.all()[static_cast<std::uint32_t>(i)]).value().to, to);
-    return to == chain::SteerTable::kDropped     ? "met"
-           : to == chain::SteerTable::kMalformed ? "malformed"
-           : to == 0                             ? "not met"
-                                                 : "unmatched";
+    return to == chain::NextNodeTable::kDropped     ? "met"
+           : to == chain::NextNodeTable::kMalformed ? "malformed"
+           : to == 0                                ? "not met"
+                                                    : "unmatched";
   });
 }
 

@@ -104,7 +104,7 @@ TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) 
   run.spec_extra = "  tuning: {units_per_launch: 1, unit_packets: 64}\n";  // many launches
   const std::string expected = run_chain(run).value().capture;
   chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kBlocks, 0};
-  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
   device::remote::ServerPool servers({device::testing::server_options().program, chain::server_limits(sharing), {}});
   run.gpu_mask = 0b11;
   run.device = "opencl";
@@ -136,7 +136,7 @@ TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) 
 
 TEST(Sharing, by_turns_with_other_chains_takes_a_server) {
   chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kNone, 0};
-  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
   const auto session = session_of(two_nfs().value(), sharing);
   EXPECT_TRUE(absl::IsUnimplemented(session.status())) << session.status();
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("use a device server"));
@@ -144,7 +144,7 @@ TEST(Sharing, by_turns_with_other_chains_takes_a_server) {
 
 TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
   chain::SharingOptions sharing{share::Mode::kFair, share::Parts::kBlocks, 0};
-  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
   chain::ChainConfig numbered = two_nfs().value();
   numbered.devices = {device::parse_preference("opencl:0").value()};
   const auto first = session_of(two_nfs().value(), sharing);
@@ -161,7 +161,7 @@ TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
 
 TEST(Sharing, a_chain_with_little_traffic_leaves_its_part_to_one_that_packets_wait_in) {
   chain::SharingOptions sharing = kScheduled;
-  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
   std::vector<std::unique_ptr<runtime::Session>> sessions;
   for (const std::uint64_t rate : {std::uint64_t{0}, std::uint64_t{1000}}) {
     chain::ChainConfig config = two_nfs().value();

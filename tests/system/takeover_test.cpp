@@ -139,11 +139,11 @@ class Takeover : public ::testing::Test {
     options.processes.connect_device = [](std::string const& nf, std::string const& preference, std::string* why) {
       return device::testing::connect_remote(preference, concat("test/", nf), why);
     };
-    std::optional<runtime::Predecessor> predecessor;
+    std::optional<runtime::PreviousPipeline> previous_pipeline;
     if (after_last) {
-      predecessor = {running_.session.get(), running_.session};
+      previous_pipeline = {running_.session.get(), running_.session};
     }
-    return runtime::Session::create(*std::move(config), options, nf::builtin_nfs(), {}, predecessor);
+    return runtime::Session::create(*std::move(config), options, nf::builtin_nfs(), {}, previous_pipeline);
   }
 
   /// One that packets run through.
@@ -457,7 +457,7 @@ TEST_F(Takeover, one_that_fails_takes_the_next_one_along_and_nobody_waits) {
       std::this_thread::sleep_for(1ms);
     }
     auto next = runtime::Session::create(*load(kAdded, 1), options, nf::builtin_nfs(), {},
-                                         runtime::Predecessor{first->get(), nullptr});
+                                         runtime::PreviousPipeline{first->get(), nullptr});
     ASSERT_TRUE(next.ok()) << next.status();
     fails = true;
     std::this_thread::sleep_for(std::chrono::microseconds(100 * attempt));
@@ -566,7 +566,7 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   for (int look = 0; look < 2; ++look) {
     EXPECT_FALSE(replacement) << "once may be a burst";
     wait_for_packets(2 * runtime::TrafficWatch::kMinPackets);
-    auto found = last().look_at_traffic(nf::builtin_nfs());
+    auto found = last().sample_traffic(nf::builtin_nfs());
     ASSERT_TRUE(found.ok()) << found.status();
     replacement = *std::move(found);
   }
@@ -575,12 +575,12 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   EXPECT_THAT(replacement->why, HasSubstr("'small' to the gpu, 'large' to the gpu go"));
   EXPECT_FALSE(replacement->options.new_keys) << "that was said of the first start";
   auto next = runtime::Session::create(std::move(replacement->config), replacement->options, nf::builtin_nfs(), {},
-                                       runtime::Predecessor{running_.session.get(), running_.session});
+                                       runtime::PreviousPipeline{running_.session.get(), running_.session});
   ASSERT_TRUE(next.ok()) << next.status();
   run(*std::move(next));
   wait_for_packets(2 * runtime::TrafficWatch::kMinPackets);
   EXPECT_THAT(places(), ::testing::Each("gpu"));
-  const auto again = last().look_at_traffic(nf::builtin_nfs());
+  const auto again = last().sample_traffic(nf::builtin_nfs());
   EXPECT_TRUE(again.ok() && !*again) << "it stays";
   stop();
   for (runtime::Report const& report : reports_) {

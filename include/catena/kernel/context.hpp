@@ -260,7 +260,7 @@ class Context {
         row_(row) {}
 
   /// Per work-item.
-  static constexpr u32 kMostCounted = 255;
+  static constexpr u32 kMaxCounted = 255;
 
   FaultSink sink() const { return {&notes_}; }
   void report() const {
@@ -270,7 +270,7 @@ class Context {
       out[sizeof(FaultReport) + row_] = 1;
     }
     // bounded, so that the sum of all work-items does not wrap around to 0
-    const u32 count = notes_.count < kMostCounted ? notes_.count : kMostCounted;
+    const u32 count = notes_.count < kMaxCounted ? notes_.count : kMaxCounted;
     if (atomic_add(&report->count, count) == 0) {
       report->packet = row_;
       report->address_space = notes_.address_space;

@@ -109,9 +109,9 @@ enum class Sharding : std::uint8_t {
 /// Selects which of several NFs with one configuration has to see a packet. May keep state of earlier packets, e.g. the
 /// NF that got the first fragment of a datagram. Belongs to one thread at a time. This is not the thread of the NFs and
 /// runs concurrently with it, so a Divider reads only constant data of the NFs.
-class Divider {
+class Sharder {
  public:
-  virtual ~Divider() = default;
+  virtual ~Sharder() = default;
   /// The number of the NF, below Config::shard().count. nullopt if any NF will do; the flow then selects it. Called in
   /// packet order, for the packets that prepare() would get. Reads the same fields as prepare().
   virtual std::optional<std::uint32_t> shard_of(packet::Packet const& packet) = 0;
@@ -145,7 +145,7 @@ class Nf {
   /// was. This NF lives as long as the new one. Errors: as the descriptor's create().
   virtual Result<std::unique_ptr<Nf>> replicate(std::uint32_t shard) const;
   /// The divider of Sharding::kOwn, else null. The NF outlives it.
-  virtual std::unique_ptr<Divider> divider() const { return nullptr; }
+  virtual std::unique_ptr<Sharder> sharder() const { return nullptr; }
 
   /// Handles a packet that this NF does not process. Called only if the descriptor sets `takes_unsupported`. May drop
   /// or answer the packet through `outcome`; otherwise the chain's on_unsupported applies. Reads the same fields as
@@ -163,11 +163,11 @@ class Nf {
   /// packets pass through `before`, and before this NF gets any. Reads only constant data of `before`.
   /// FailedPrecondition, with the reason for the operator, if a chain could use this NF only without the state of
   /// `before`. InvalidArgument if no chain could. Not called for NFs without state of packets (Sharding::kPacket).
-  virtual Status prepare_to_adopt(Nf const& before);
+  virtual Status prepare_migration(Nf const& before);
   /// Takes over the state of `before`, which gets no more packets: flows, mappings, sequence numbers, replay windows.
   /// State without a place in this configuration is discarded. Called between two packets by the thread of the other
-  /// steps, after prepare_to_adopt() and kernel_side(). Must return soon, because packets wait.
-  virtual void adopt(Nf& /*before*/) {}
+  /// steps, after prepare_migration() and kernel_side(). Must return soon, because packets wait.
+  virtual void migrate_state(Nf& /*before*/) {}
 
   /// The device side; called once per device. InvalidArgument if this configuration cannot run there.
   virtual Result<KernelSide> kernel_side() const;

@@ -13,7 +13,7 @@ struct RunContext {
   bool new_keys = false;
   /// The NFs replace NFs of another process. A Portable then gets Persistent::join() and Portable::prepare_to_load(),
   /// in place of Persistent::start().
-  bool goes_on = false;
+  bool continues = false;
 };
 
 /// Implemented, besides Nf, by an NF whose state outlives a run.
@@ -26,7 +26,7 @@ class Persistent {
   /// another run holds a resource of this one. InvalidArgument: the configuration is impossible, whatever else runs.
   /// Nf::finish() writes the state at the end of a run.
   virtual Status start(RunContext const& context) = 0;
-  /// Called instead of start() on an NF that replaces another one in a running chain, before Nf::prepare_to_adopt().
+  /// Called instead of start() on an NF that replaces another one in a running chain, before Nf::prepare_migration().
   /// Gets the run as the operator wants it now.
   virtual void join(RunContext const& /*context*/) {}
 };

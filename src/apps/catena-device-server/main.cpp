@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of a device server. Its supervisor starts it (see supervisor.hpp); people do not.
-#include "apps/catena-device-server/kept_programs.hpp"
+#include "apps/catena-device-server/server_program_cache.hpp"
 #include "apps/catena-device-server/strangers.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/remote/server.hpp"
@@ -47,7 +47,7 @@ int main(int count, char** arguments) {
   }
   remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6), number(7) != 0};
   limits.launch = limits.launch_on((*device)->info());
-  catena::device_server::KeptPrograms programs(**device,
-                                               catena::program::ProgramCache::from_environment().below("strangers"));
+  catena::device_server::ServerProgramCache programs(
+      **device, catena::program::ProgramCache::from_environment().below("strangers"));
   remote::serve(**device, std::move(control), limits, black_box, &_exit, &catena::device_server::judge, programs);
 }

@@ -46,8 +46,8 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
   return absl::OkStatus();
 }
 
-ChannelSink::ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::PacketNote> notes)
-    : writer_(channel.writer_to_host(bell)), channel_(&channel), notes_(notes) {
+ChannelSink::ChannelSink(nf_process::Channel& channel, int notifier, std::span<nf::PacketNote> notes)
+    : writer_(channel.writer_to_host(notifier)), channel_(&channel), notes_(notes) {
   if (channel.shape().has_lines) {
     lines_ = channel.line_writer();
   }

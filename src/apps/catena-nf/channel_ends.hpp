@@ -5,7 +5,7 @@
 #include "io/source.hpp"
 #include "nf/instance.hpp"
 #include "pipeline/isolation/channel.hpp"
-#include "pipeline/unit_lines.hpp"
+#include "pipeline/unit_records.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -23,23 +23,23 @@ class ChannelSource final : public io::Source {
  public:
   /// `bell`: readable when a message waits. `is_live`: time passes without packets.
   /// `hand_over`: called after the last unit, by the thread of receive(), if another process replaces this one.
-  ChannelSource(nf_process::LaneReader reader, int bell, bool is_live, std::function<void()> hand_over)
-      : reader_(reader), bell_(bell), hand_over_(std::move(hand_over)) {
+  ChannelSource(nf_process::RingReader reader, int notifier, bool is_live, std::function<void()> hand_over)
+      : reader_(reader), notifier_(notifier), hand_over_(std::move(hand_over)) {
     if (is_live) {
       clock_.emplace();
     }
   }
-  /// Errors: as LaneReader::poll(); DataLoss for a unit that does not fit.
+  /// Errors: as RingReader::poll(); DataLoss for a unit that does not fit.
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override;
   bool finished() const override { return has_finished_; }
   io::SourceCounts counts() const override { return {seen_, {}}; }
   std::string describe() const override { return "channel"; }
   std::optional<io::LiveClock> live_clock() const override { return clock_; }
-  std::vector<int> sockets() const override { return {bell_}; }
+  std::vector<int> sockets() const override { return {notifier_}; }
 
  private:
-  nf_process::LaneReader reader_;
-  int bell_;
+  nf_process::RingReader reader_;
+  int notifier_;
   std::function<void()> hand_over_;
   std::optional<io::LiveClock> clock_;
   bool has_finished_ = false;
@@ -50,7 +50,7 @@ class ChannelSource final : public io::Source {
 class ChannelSink final : public io::Sink {
  public:
   /// `channel` and `notes`, the NFs' decisions by slot, outlive it. send() clears the notes of its packets.
-  ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::PacketNote> notes);
+  ChannelSink(nf_process::Channel& channel, int notifier, std::span<nf::PacketNote> notes);
   /// Sets the NFs whose counts and lines go with the units. Before the first unit. The NFs run in the thread of send().
   void speak_for(std::vector<nf::Instance*> instances) { instances_ = std::move(instances); }
   Status send(memory::PacketPool& pool, memory::Unit& unit) override;
@@ -63,9 +63,9 @@ class ChannelSink final : public io::Sink {
   Status tell_lines(packet::Batch const& unit);
   Status tell(nf_process::Line const& line);
   static void tell_counts(nf::Counters const& from, nf_process::SharedCounts& to);
-  nf_process::LaneWriter writer_;
+  nf_process::RingWriter writer_;
   std::optional<nf_process::LineWriter> lines_;
-  runtime::UnitLines of_unit_;
+  runtime::UnitRecords of_unit_;
   nf_process::Channel* channel_;
   std::span<nf::PacketNote> notes_;
   std::vector<nf::Instance*> instances_;  ///< in chain order

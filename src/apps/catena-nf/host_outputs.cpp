@@ -14,7 +14,7 @@ using nf_process::Call;
 using Kind = nf::NamedOutput::Kind;
 
 /// Of one call: a frame has as much.
-constexpr std::size_t kMostBytes = nf_process::kMaxFrameBytes / 2;
+constexpr std::size_t kMaxBytes = nf_process::kMaxFrameBytes / 2;
 
 class HostOutput final : public nf::Output {
  public:
@@ -23,11 +23,11 @@ class HostOutput final : public nf::Output {
   ~HostOutput() override { close().IgnoreError(); }
 
   Status write(std::span<const std::byte> bytes) override {
-    if (kind_ != Kind::kFile && bytes.size() > kMostBytes) {
+    if (kind_ != Kind::kFile && bytes.size() > kMaxBytes) {
       return absl::InvalidArgumentError(concat(name_, ": ", bytes.size(), " bytes are too many at once"));
     }
     do {
-      const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kMostBytes));
+      const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kMaxBytes));
       CATENA_RETURN_IF_ERROR(ask(Call::kWriteOutput, part));
       bytes = bytes.subspan(part.size());
     } while (!bytes.empty());

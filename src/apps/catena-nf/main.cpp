@@ -43,8 +43,8 @@ using device::remote::Mapping;
 using nf_process::Call;
 using nf_process::Channel;
 using nf_process::ChannelShape;
-using nf_process::kBellFd;
 using nf_process::kControlFd;
+using nf_process::kEventNotifierFd;
 using nf_process::NfStatistics;
 using nf_process::Setup;
 using runtime::Session;
@@ -54,7 +54,7 @@ constexpr std::chrono::milliseconds kTellEvery{200};
 /// Plug-ins that were loaded, by file: two NFs may come from one.
 using Plugins = std::map<std::string, nf::Descriptor const*>;
 
-Result<nf_process::Described> describe(nf::Registry& registry, Plugins& plugins, nf_process::Wanted const& wanted) {
+Result<nf_process::NfInfo> describe(nf::Registry& registry, Plugins& plugins, nf_process::StartRequest const& wanted) {
   nf::Descriptor const* descriptor = nullptr;
   if (wanted.plugin.empty()) {
     CATENA_ASSIGN_OR_RETURN(descriptor, registry.find(wanted.type));
@@ -68,8 +68,8 @@ Result<nf_process::Described> describe(nf::Registry& registry, Plugins& plugins,
           concat(wanted.plugin, " is a '", descriptor->type, "' and no '", wanted.type, "'; leave `type` out"));
     }
   }
-  nf_process::Described described{std::string(descriptor->type), std::string(descriptor->help), {}, {},
-                                  descriptor->has_kernel,        descriptor->sharding};
+  nf_process::NfInfo described{std::string(descriptor->type), std::string(descriptor->help), {}, {},
+                               descriptor->has_kernel,        descriptor->sharding};
   for (nf::DropReason const& reason : descriptor->drop_reasons) {
     described.drop_reasons.emplace_back(reason.name, reason.help);
   }
@@ -166,7 +166,7 @@ class Path {
     options.ends = setup.ends;
     options.shard = setup.shard;
     options.context = setup.context;
-    options.context->goes_on = setup.waits_for_state;
+    options.context->continues = setup.waits_for_state;
     options.new_keys = setup.context.new_keys;
     options.with_records = setup.records;
     if (setup.sharing) {
@@ -190,14 +190,15 @@ class Path {
       return memory::PacketPool::create_over(frames->get(), setup.slots, setup.unit_packets, queues);
     };
     options.make_source = [this, &setup]() -> Result<std::unique_ptr<io::Source>> {
-      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kBellFd), kBellFd, setup.ends.live_rx, [this] {
-        hands_over_ = true;
-        session_->leave_nfs_to_another();
-      });
+      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kEventNotifierFd), kEventNotifierFd,
+                                             setup.ends.live_rx, [this] {
+                                               hands_over_ = true;
+                                               session_->release_nfs();
+                                             });
     };
     ChannelSink* sink = nullptr;
     options.make_sink = [this, &sink]() -> Result<std::unique_ptr<io::Sink>> {
-      auto made = std::make_unique<ChannelSink>(channel_, kBellFd, notes_);
+      auto made = std::make_unique<ChannelSink>(channel_, kEventNotifierFd, notes_);
       sink = made.get();
       return made;
     };
@@ -253,7 +254,7 @@ Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) try {
 
 /// NFs whose state did not come, or is none for them, begin with what is in their files, or not at all.
 Status start_others(std::span<nf::Instance* const> nfs, nf::RunContext context, std::vector<bool> const& has_gone_on) {
-  context.goes_on = false;
+  context.continues = false;
   for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
     auto* const persistent = dynamic_cast<nf::Persistent*>(&nfs[nf]->nf());
     const bool has_started = has_gone_on[nf] || dynamic_cast<nf::Portable const*>(&nfs[nf]->nf()) == nullptr;
@@ -333,7 +334,7 @@ std::vector<nf_process::Started> started_of(Path& path) {
   std::vector<nf_process::Started> started;
   for (nf::Instance* instance : path.instances()) {
     nf_process::Started& nf = started.emplace_back();
-    nf.touched = nf_process::Touched::of(instance->nf().hints());
+    nf.field_use = nf_process::FieldUse::of(instance->nf().hints());
     nf.lines = instance->nf().start_report();
     for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*instance))) {
       nf.refused_rules.emplace_back(reason, count);
@@ -355,12 +356,12 @@ Status serve(Host& host, std::unique_ptr<Path>& path) {
     const std::string_view text = nf_process::text_of(frame.body);
     switch (static_cast<Call>(frame.call)) {
       case Call::kDescribe: {
-        CATENA_ASSIGN_OR_RETURN(const nf_process::Wanted wanted, nf_process::read_wanted(text));
-        const Result<nf_process::Described> described = describe(registry, plugins, wanted);
+        CATENA_ASSIGN_OR_RETURN(const nf_process::StartRequest wanted, nf_process::read_start_request(text));
+        const Result<nf_process::NfInfo> described = describe(registry, plugins, wanted);
         if (described.ok()) {
           types.push_back(described->type);
         }
-        CATENA_RETURN_IF_ERROR(described.ok() ? host.tell(Call::kDescribed, nf_process::to_json(*described))
+        CATENA_RETURN_IF_ERROR(described.ok() ? host.tell(Call::kNfInfo, nf_process::to_json(*described))
                                               : host.tell(Call::kRefused, nf_process::to_json(described.status())));
         break;
       }

@@ -8,7 +8,7 @@
 namespace catena::checker {
 namespace {
 
-constexpr unsigned kMostAlignment = 16;
+constexpr unsigned kMaxAlignment = 16;
 constexpr std::string_view kAllowedAttributes =
     "': a kernel may have alignas, [[maybe_unused]], [[nodiscard]] and [[fallthrough]]";
 
@@ -148,7 +148,7 @@ void Visitor::check_attributes(clang::Decl const* declaration) {
     }
     auto const* aligned = llvm::dyn_cast<clang::AlignedAttr>(attribute);
     if (aligned != nullptr && !declaration->getDeclContext()->isDependentContext()) {
-      if (aligned->getAlignment(context_) > 8 * kMostAlignment) {
+      if (aligned->getAlignment(context_) > 8 * kMaxAlignment) {
         refuse(attribute->getLocation(), "attribute", "memory of a launch is aligned to 16 bytes; ask for no more");
       }
     } else if (aligned == nullptr &&

@@ -160,7 +160,7 @@ void Visitor::check_binary(clang::BinaryOperator const* operation) {
   }
   const std::optional<Range> divisor = ranges_.of(operation->getRHS());
   if (divisor.has_value() && divisor->low <= 0 && divisor->high >= 0) {
-    places_.report(findings_, Severity::kCaution, operation->getOperatorLoc(), "division",
+    places_.report(diagnostics_, Severity::kCaution, operation->getOperatorLoc(), "division",
                    "the divisor may be 0, which ends the whole process if the device is a CPU; divide by a "
                    "constant, or by `n | 1U`");
   }

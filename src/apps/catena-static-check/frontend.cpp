@@ -28,7 +28,7 @@ constexpr std::string_view kResourceFolder = "/resource";
 /// after it say.
 class Errors : public clang::DiagnosticConsumer {
  public:
-  explicit Errors(Findings& findings) : findings_(findings) {}
+  explicit Errors(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
   ~Errors() override { flush(); }
 
   void HandleDiagnostic(clang::DiagnosticsEngine::Level level, clang::Diagnostic const& info) override {
@@ -53,9 +53,9 @@ class Errors : public clang::DiagnosticConsumer {
     for (Pending const& error : pending_) {
       std::string message = "the compiler says: " + error.message;
       if (sources_ != nullptr) {
-        Places(*sources_).report(findings_, Severity::kRefused, error.at, error.rule, std::move(message));
+        Places(*sources_).report(diagnostics_, Severity::kRefused, error.at, error.rule, std::move(message));
       } else {
-        findings_.add({Severity::kRefused, "", 0, 0, error.rule, std::move(message)});
+        diagnostics_.add({Severity::kRefused, "", 0, 0, error.rule, std::move(message)});
       }
     }
     pending_.clear();
@@ -82,37 +82,37 @@ class Errors : public clang::DiagnosticConsumer {
     }
   }
 
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   clang::SourceManager const* sources_ = nullptr;
   std::vector<Pending> pending_;  ///< one at most
 };
 
 class Consumer : public clang::ASTConsumer {
  public:
-  Consumer(Findings& findings, Errors& errors) : findings_(findings), errors_(errors) {}
+  Consumer(Diagnostics& diagnostics, Errors& errors) : diagnostics_(diagnostics), errors_(errors) {}
   void HandleTranslationUnit(clang::ASTContext& context) override {
     errors_.flush();
-    Visitor(context, findings_).run();
+    Visitor(context, diagnostics_).run();
   }
 
  private:
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   Errors& errors_;
 };
 
 class Action : public clang::ASTFrontendAction {
  public:
-  Action(Findings& findings, Errors& errors) : findings_(findings), errors_(errors) {}
+  Action(Diagnostics& diagnostics, Errors& errors) : diagnostics_(diagnostics), errors_(errors) {}
 
  protected:
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler, llvm::StringRef) override {
-    compiler.getPreprocessor().addPPCallbacks(macro_check(compiler.getSourceManager(), findings_));
-    return std::make_unique<Consumer>(findings_, errors_);
+    compiler.getPreprocessor().addPPCallbacks(macro_check(compiler.getSourceManager(), diagnostics_));
+    return std::make_unique<Consumer>(diagnostics_, errors_);
   }
   void EndSourceFileAction() override { errors_.flush(); }
 
  private:
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   Errors& errors_;
 };
 
@@ -162,10 +162,10 @@ llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files_of(Job const& job)
 
 }  // namespace
 
-void check_dialect(Job const& job, Dialect dialect, Findings& findings) {
-  Errors errors(findings);
+void check_dialect(Job const& job, Dialect dialect, Diagnostics& diagnostics) {
+  Errors errors(diagnostics);
   const auto files = llvm::makeIntrusiveRefCnt<clang::FileManager>(clang::FileSystemOptions{}, files_of(job));
-  clang::tooling::ToolInvocation compiler(arguments_of(job, dialect), std::make_unique<Action>(findings, errors),
+  clang::tooling::ToolInvocation compiler(arguments_of(job, dialect), std::make_unique<Action>(diagnostics, errors),
                                           files.get());
   compiler.setDiagnosticConsumer(&errors);
   compiler.run();

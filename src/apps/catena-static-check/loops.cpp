@@ -11,7 +11,7 @@ namespace catena::checker {
 namespace {
 
 /// Loops of at most as many turns end soon enough for every device: as many as a packet has bytes.
-constexpr std::int64_t kMostTurns = 65536;
+constexpr std::int64_t kMaxTurns = 65536;
 
 bool any_part(clang::Stmt const* statement, std::function<bool(clang::Stmt const*)> const& is_it) {
   return statement != nullptr &&
@@ -58,7 +58,7 @@ bool counts_to_small_bound(clang::ForStmt const* loop, Ranges const& ranges) {
                     (step != nullptr && step->getOpcode() == clang::BO_AddAssign &&
                      (is_framework_size(step->getRHS()) || ranges.of(step->getRHS()).value_or(Range{0, 0}).low > 0));
   const std::optional<Range> bound = ranges.of(condition->getRHS());
-  return adds && (is_framework_size(condition->getRHS()) || (bound.has_value() && bound->high <= kMostTurns)) &&
+  return adds && (is_framework_size(condition->getRHS()) || (bound.has_value() && bound->high <= kMaxTurns)) &&
          !changes(condition->getRHS(), counter);
 }
 
@@ -69,11 +69,11 @@ bool Visitor::TraverseForStmt(clang::ForStmt* loop) {
   if (places_.typed_by_author(loop->getBeginLoc())) {
     check_loop(loop, loop->getCond(), loop->getBody(), loop->getInc(), counts_to_small_bound(loop, ranges_));
   }
-  const bool goes_on = Base::TraverseForStmt(loop);
+  const bool continues = Base::TraverseForStmt(loop);
   if (is_known) {
     ranges_.leave(loop);
   }
-  return goes_on;
+  return continues;
 }
 
 void Visitor::check_loop(clang::Stmt const* loop, clang::Expr const* condition, clang::Stmt const* body,
@@ -93,7 +93,7 @@ void Visitor::check_loop(clang::Stmt const* loop, clang::Expr const* condition, 
         "nothing in the loop changes its condition and nothing leaves it; compilers drop such loops, and checks with "
         "them. Count to a bound");
   } else if (!is_bounded) {
-    places_.report(findings_, Severity::kCaution, loop->getBeginLoc(), "unbounded-loop",
+    places_.report(diagnostics_, Severity::kCaution, loop->getBeginLoc(), "unbounded-loop",
                    "no bound of this loop is known before it runs: the launch needs a limit of time. A loop counting "
                    "to a constant or to a packet's length does not");
   }

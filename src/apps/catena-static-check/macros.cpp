@@ -23,7 +23,8 @@ constexpr auto kAllowedMacros = std::to_array<std::string_view>(
 
 class MacroCheck : public clang::PPCallbacks {
  public:
-  MacroCheck(clang::SourceManager const& sources, Findings& findings) : places_(sources), findings_(findings) {}
+  MacroCheck(clang::SourceManager const& sources, Diagnostics& diagnostics)
+      : places_(sources), diagnostics_(diagnostics) {}
 
   void MacroExpands(clang::Token const& token, clang::MacroDefinition const&, clang::SourceRange,
                     clang::MacroArgs const* arguments) override {
@@ -32,12 +33,12 @@ class MacroCheck : public clang::PPCallbacks {
     }
     const std::string name = token.getIdentifierInfo()->getName().str();
     if (!is_one_of(kAllowedMacros, name)) {
-      places_.report(findings_, Severity::kRefused, token.getLocation(), "macro",
+      places_.report(diagnostics_, Severity::kRefused, token.getLocation(), "macro",
                      "'" + shown(name) +
                          "' is a macro of the compiler or of the framework, with other values elsewhere; use the ones "
                          "that docs/writing-an-nf.md lists");
     } else if (name == "CATENA_KERNEL" && !is_one_name(arguments)) {
-      places_.report(findings_, Severity::kRefused, token.getLocation(), "macro",
+      places_.report(diagnostics_, Severity::kRefused, token.getLocation(), "macro",
                      "CATENA_KERNEL takes one name; write CATENA_KERNEL(name)");
     }
   }
@@ -52,13 +53,13 @@ class MacroCheck : public clang::PPCallbacks {
   }
 
   Places places_;
-  Findings& findings_;
+  Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
-std::unique_ptr<clang::PPCallbacks> macro_check(clang::SourceManager const& sources, Findings& findings) {
-  return std::make_unique<MacroCheck>(sources, findings);
+std::unique_ptr<clang::PPCallbacks> macro_check(clang::SourceManager const& sources, Diagnostics& diagnostics) {
+  return std::make_unique<MacroCheck>(sources, diagnostics);
 }
 
 }  // namespace catena::checker

@@ -14,21 +14,21 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/catena-static-check/findings.hpp"
+#include "apps/catena-static-check/diagnostics.hpp"
 #include "apps/catena-static-check/frontend.hpp"
 #include "apps/catena-static-check/source.hpp"
 #include "apps/catena-static-check/tokens.hpp"
 
 namespace {
 
+using catena::checker::Diagnostics;
 using catena::checker::Dialect;
 using catena::checker::File;
-using catena::checker::Findings;
 using catena::checker::Job;
 
-constexpr rlim_t kMostMemory = rlim_t{3} << 30;
-constexpr rlim_t kMostSeconds = 30;
-constexpr rlim_t kMostOutput = rlim_t{1} << 20;
+constexpr rlim_t kMaxMemory = rlim_t{3} << 30;
+constexpr rlim_t kMaxSeconds = 30;
+constexpr rlim_t kMaxOutput = rlim_t{1} << 20;
 
 bool limit(int resource, rlim_t most) {
   const rlimit limits{most, most};
@@ -66,21 +66,21 @@ std::optional<Job> job_of(std::vector<std::string> const& words) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
-  if (words.size() < 5 || !limit(RLIMIT_AS, kMostMemory) || !limit(RLIMIT_CPU, kMostSeconds) ||
-      !limit(RLIMIT_CORE, 0) || !limit(RLIMIT_FSIZE, kMostOutput)) {
+  if (words.size() < 5 || !limit(RLIMIT_AS, kMaxMemory) || !limit(RLIMIT_CPU, kMaxSeconds) || !limit(RLIMIT_CORE, 0) ||
+      !limit(RLIMIT_FSIZE, kMaxOutput)) {
     return 2;
   }
   const std::optional<Job> job = job_of(words);
   if (!job.has_value()) {
     return 2;
   }
-  Findings findings;
-  if (catena::checker::check_tokens(*job, findings)) {
+  Diagnostics diagnostics;
+  if (catena::checker::check_tokens(*job, diagnostics)) {
     for (const Dialect dialect : {Dialect::kCuda, Dialect::kOpenCl}) {
-      catena::checker::check_dialect(*job, dialect, findings);
+      catena::checker::check_dialect(*job, dialect, diagnostics);
     }
   }
   std::ofstream out(words[1], std::ios::binary);
-  out << findings.lines();
+  out << diagnostics.lines();
   return out.flush() ? 0 : 2;
 }

@@ -28,7 +28,7 @@ bool Places::of_framework(clang::Decl const* declaration) const {
   return at.isValid() && file_of(sources_->getExpansionLoc(at)).starts_with(kFrameworkFolder);
 }
 
-void Places::report(Findings& findings, Severity severity, clang::SourceLocation at, std::string_view rule,
+void Places::report(Diagnostics& diagnostics, Severity severity, clang::SourceLocation at, std::string_view rule,
                     std::string message) const {
   const clang::SourceLocation place = at.isValid() ? sources_->getExpansionLoc(at) : at;
   std::string_view name = file_of(place);
@@ -39,7 +39,7 @@ void Places::report(Findings& findings, Severity severity, clang::SourceLocation
   }
   const unsigned line = place.isValid() ? sources_->getExpansionLineNumber(place) : 0;
   const unsigned column = place.isValid() ? sources_->getExpansionColumnNumber(place) : 0;
-  findings.add({severity, std::string(name), line, column, std::string(rule), std::move(message)});
+  diagnostics.add({severity, std::string(name), line, column, std::string(rule), std::move(message)});
 }
 
 std::string qualified_name(clang::NamedDecl const* name) { return as_written(name->getQualifiedNameAsString()); }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/catena-static-check/findings.hpp"
+#include "apps/catena-static-check/diagnostics.hpp"
 
 #include <clang/AST/Decl.h>
 #include <clang/Basic/SourceLocation.h>
@@ -47,7 +47,7 @@ class Places {
   /// Whether `declaration` is the framework's.
   bool of_framework(clang::Decl const* declaration) const;
   /// Adds a finding at `at`, with the names known to the author.
-  void report(Findings& findings, Severity severity, clang::SourceLocation at, std::string_view rule,
+  void report(Diagnostics& diagnostics, Severity severity, clang::SourceLocation at, std::string_view rule,
               std::string message) const;
 
  private:

@@ -59,8 +59,8 @@ std::vector<Token> tokens_of(std::string const& text) {
 
 class TokenCheck {
  public:
-  TokenCheck(File const& file, std::set<std::string, std::less<>> const& known, Findings& findings)
-      : file_(file), known_(known), findings_(findings) {}
+  TokenCheck(File const& file, std::set<std::string, std::less<>> const& known, Diagnostics& diagnostics)
+      : file_(file), known_(known), diagnostics_(diagnostics) {}
 
   /// False if what is left of the file depends on the compiler.
   bool run() {
@@ -85,8 +85,8 @@ class TokenCheck {
   void refuse(std::size_t offset, std::string_view rule, std::string message) {
     const std::string_view before = std::string_view(file_.text).substr(0, offset);
     const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
-    findings_.add({Severity::kRefused, file_.name, 1 + static_cast<unsigned>(std::ranges::count(before, '\n')),
-                   static_cast<unsigned>(offset - line_begin) + 1, std::string(rule), std::move(message)});
+    diagnostics_.add({Severity::kRefused, file_.name, 1 + static_cast<unsigned>(std::ranges::count(before, '\n')),
+                      static_cast<unsigned>(offset - line_begin) + 1, std::string(rule), std::move(message)});
   }
 
   void check_characters() {
@@ -194,13 +194,13 @@ class TokenCheck {
 
   File const& file_;
   std::set<std::string, std::less<>> const& known_;
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   bool is_plain_ = true;
 };
 
 }  // namespace
 
-bool check_tokens(Job const& job, Findings& findings) {
+bool check_tokens(Job const& job, Diagnostics& diagnostics) {
   std::set<std::string, std::less<>> known;
   for (auto const* files : {&job.author, &job.framework}) {
     for (File const& file : *files) {
@@ -209,7 +209,7 @@ bool check_tokens(Job const& job, Findings& findings) {
   }
   bool is_plain = true;
   for (File const& file : job.author) {
-    is_plain = TokenCheck(file, known, findings).run() && is_plain;
+    is_plain = TokenCheck(file, known, diagnostics).run() && is_plain;
   }
   return is_plain;
 }

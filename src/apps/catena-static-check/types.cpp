@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "apps/catena-static-check/findings.hpp"
+#include "apps/catena-static-check/diagnostics.hpp"
 
 #include <clang/AST/DeclCXX.h>
 #include <clang/AST/DeclTemplate.h>

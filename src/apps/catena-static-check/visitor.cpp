@@ -32,7 +32,7 @@ void Visitor::run() {
 }
 
 void Visitor::refuse(clang::SourceLocation at, std::string_view rule, std::string message) {
-  places_.report(findings_, Severity::kRefused, at.isValid() ? at : list_, rule, std::move(message));
+  places_.report(diagnostics_, Severity::kRefused, at.isValid() ? at : list_, rule, std::move(message));
 }
 
 void Visitor::check_type(clang::SourceLocation at, clang::QualType type, bool references) {
@@ -48,7 +48,7 @@ void Visitor::note_call(clang::Decl const* callee, clang::SourceLocation at) {
 }
 
 bool Visitor::TraverseDecl(clang::Decl* declaration) {
-  if (declaration == nullptr || findings_.full()) {
+  if (declaration == nullptr || diagnostics_.full()) {
     return true;
   }
   if (llvm::isa<clang::TranslationUnitDecl>(declaration)) {
@@ -70,18 +70,18 @@ bool Visitor::TraverseDecl(clang::Decl* declaration) {
     return true;
   }
   enter_function(function);
-  const bool goes_on = Base::TraverseDecl(declaration);
+  const bool continues = Base::TraverseDecl(declaration);
   leave_function(function);
-  return goes_on;
+  return continues;
 }
 
 bool Visitor::TraverseFieldDecl(clang::FieldDecl* field) {
   scopes_.push_back({field->getParent(), 0, false});
   check_order(field, field->getInClassInitializer());
-  const bool goes_on = Base::TraverseFieldDecl(field);
+  const bool continues = Base::TraverseFieldDecl(field);
   calls_.add_storage(field->getParent(), scopes_.back().storage);
   scopes_.pop_back();
-  return goes_on;
+  return continues;
 }
 
 bool Visitor::TraverseConstructorInitializer(clang::CXXCtorInitializer* set) {
@@ -95,7 +95,7 @@ bool Visitor::TraverseConstructorInitializer(clang::CXXCtorInitializer* set) {
 bool Visitor::TraverseInitListExpr(clang::InitListExpr* list) {
   ++lists_;
   const clang::SourceLocation outer = std::exchange(list_, list->getBeginLoc());
-  const bool goes_on = Base::TraverseInitListExpr(list);
+  const bool continues = Base::TraverseInitListExpr(list);
   if (!list->isSemanticForm() || !list->isSyntacticForm()) {
     visit_unwritten(list->isSemanticForm() ? list : list->getSemanticForm());
   }
@@ -104,7 +104,7 @@ bool Visitor::TraverseInitListExpr(clang::InitListExpr* list) {
   if (lists_ == 0) {
     visited_.clear();
   }
-  return goes_on;
+  return continues;
 }
 
 void Visitor::visit_unwritten(clang::Stmt* statement) {
@@ -137,15 +137,15 @@ bool Visitor::TraverseLambdaExpr(clang::LambdaExpr* lambda) {
     }
   }
   enter_function(body);
-  bool goes_on = Base::TraverseLambdaExpr(lambda);
+  bool continues = Base::TraverseLambdaExpr(lambda);
   leave_function(body);
   if (clang::FunctionTemplateDecl* generic = lambda->getLambdaClass()->getDependentLambdaCallOperator();
       generic != nullptr) {
     for (clang::FunctionDecl* made : generic->specializations()) {
-      goes_on = goes_on && TraverseDecl(made);
+      continues = continues && TraverseDecl(made);
     }
   }
-  return goes_on;
+  return continues;
 }
 
 void Visitor::enter_function(clang::FunctionDecl const* function) {

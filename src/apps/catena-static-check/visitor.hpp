@@ -9,7 +9,7 @@
 
 #include "apps/catena-static-check/barriers.hpp"
 #include "apps/catena-static-check/calls.hpp"
-#include "apps/catena-static-check/findings.hpp"
+#include "apps/catena-static-check/diagnostics.hpp"
 #include "apps/catena-static-check/ranges.hpp"
 #include "apps/catena-static-check/source.hpp"
 #include "apps/catena-static-check/types.hpp"
@@ -28,9 +28,9 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
  public:
   using Base = clang::RecursiveASTVisitor<Visitor>;
 
-  Visitor(clang::ASTContext& context, Findings& findings)
+  Visitor(clang::ASTContext& context, Diagnostics& diagnostics)
       : context_(context),
-        findings_(findings),
+        diagnostics_(diagnostics),
         places_(context.getSourceManager()),
         types_(context, places_),
         ranges_(context) {}
@@ -105,7 +105,7 @@ class Visitor : public clang::RecursiveASTVisitor<Visitor> {
   void note_call(clang::Decl const* callee, clang::SourceLocation at);
 
   clang::ASTContext& context_;
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   Places places_;
   Types types_;
   Ranges ranges_;

@@ -2,7 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
-#include "service/applied.hpp"
+#include "service/apply_record.hpp"
 #include "service/client.hpp"
 
 #include <catena/core/text.hpp>

@@ -21,9 +21,9 @@
 namespace catena::cli {
 namespace {
 
-nlohmann::ordered_json to_json(std::vector<static_check::Finding> const& findings) {
+nlohmann::ordered_json to_json(std::vector<static_check::Finding> const& diagnostics) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (static_check::Finding const& finding : findings) {
+  for (static_check::Finding const& finding : diagnostics) {
     const bool has_place = finding.line != 0;
     list.push_back({{"file", has_place ? nlohmann::ordered_json(finding.file) : nullptr},
                     {"line", has_place ? nlohmann::ordered_json(finding.line) : nullptr},
@@ -79,7 +79,7 @@ std::vector<std::string> with_defaults(std::vector<std::string> const& given) {
   return plan.defines;
 }
 
-Result<static_check::Report> checked(KernelArguments const& arguments) {
+Result<static_check::Report> checked(CheckKernelArguments const& arguments) {
   const std::filesystem::path folder = std::filesystem::path(arguments.files.front()).lexically_normal().parent_path();
   device::ProgramSource source = program::with_sdk({});
   std::vector<device::SourceFile> own;
@@ -110,7 +110,7 @@ void print(static_check::Report const& report, std::string const& name) {
   }
 }
 
-int check_kernel(KernelArguments const& arguments) {
+int check_kernel(CheckKernelArguments const& arguments) {
   const Result<static_check::Report> report = checked(arguments);
   if (!report.ok()) {
     return fail(report.status(), arguments.json);

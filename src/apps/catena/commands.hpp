@@ -41,7 +41,7 @@ struct ServiceArguments {
   bool dry_run = false;  ///< apply: only print the changes
 };
 
-struct KernelArguments {
+struct CheckKernelArguments {
   std::vector<std::string> files;    ///< the kernel file first
   std::vector<std::string> defines;  ///< "LANES=8": macros of a plan without CATENA_; the others have defaults
   bool json = false;
@@ -51,7 +51,7 @@ int run(RunArguments const& arguments);
 /// Uses all run options except quiet. Opens no device.
 int check(RunArguments const& arguments);
 /// Checks the source of a kernel; see static_check::check_kernel().
-int check_kernel(KernelArguments const& arguments);
+int check_kernel(CheckKernelArguments const& arguments);
 /// Uses the chain file, device, pushdown, methods, profile, json and nf_path of `arguments`.
 int plan(RunArguments const& arguments);
 struct ProfileArguments {

@@ -58,7 +58,7 @@ std::uint64_t meminfo_kib(std::string_view key) {
   return 0;
 }
 
-Finding look_at_cpu() {
+Finding check_cpu() {
   std::string vector = "no AVX2: Hyperscan and intel-ipsec-mb will be slow";
   Level level = Level::kProblem;
 #if defined(__x86_64__)
@@ -77,7 +77,7 @@ Finding look_at_cpu() {
           ""};
 }
 
-Finding look_at_memory() {
+Finding check_memory() {
   constexpr std::uint64_t kNeededKib = std::uint64_t{2} << 20;
   const std::uint64_t free_kib = meminfo_kib("MemAvailable:");
   const bool enough = free_kib >= kNeededKib;
@@ -86,14 +86,14 @@ Finding look_at_memory() {
           enough ? "" : "free memory, or lower spec.tuning.pool_slots and leave the route table smaller"};
 }
 
-Finding look_at_hugepages() {
+Finding check_hugepages() {
   const std::uint64_t total = meminfo_kib("HugePages_Total:");
   return {Level::kNote, "hugepages",
           fmt::format("{} reserved; only physical NICs need them, pcap files and virtual devices do not", total),
           total > 0 ? "" : "for a NIC: echo 1024 | sudo tee /proc/sys/vm/nr_hugepages"};
 }
 
-Finding look_at_eal() {
+Finding check_eal() {
   const Status status = eal::start();
   return {status.ok() ? Level::kOk : Level::kProblem, "DPDK",
           status.ok() ? "starts without hugepages and without privileges" : std::string(status.message()),
@@ -101,24 +101,24 @@ Finding look_at_eal() {
 }
 
 /// Interfaces of the kernel, which `dev:` opens; a note, as capture files need none.
-void look_at_network(std::vector<Finding>& findings) {
+void check_network(std::vector<Finding>& diagnostics) {
   if (const Status status = io::may_open_interfaces(); !status.ok()) {
     const std::string text(status.message());
     const std::size_t fix = text.find("sudo setcap");
-    findings.push_back({Level::kNote, "interfaces", text.substr(0, text.find(':')) + "; pcap files do not",
-                        fix == std::string::npos ? "run it as root" : text.substr(fix)});
+    diagnostics.push_back({Level::kNote, "interfaces", text.substr(0, text.find(':')) + "; pcap files do not",
+                           fix == std::string::npos ? "run it as root" : text.substr(fix)});
   } else {
-    findings.push_back({Level::kOk, "interfaces", "may be opened (dev:, dpdk:)", ""});
+    diagnostics.push_back({Level::kOk, "interfaces", "may be opened (dev:, dpdk:)", ""});
   }
   for (std::string const& interface : io::interfaces()) {
-    for (io::Advice const& advice : io::check_interface(interface)) {
-      findings.push_back({Level::kNote, "interfaces", advice.text, advice.fix});
+    for (io::InterfaceHint const& hint : io::check_interface(interface)) {
+      diagnostics.push_back({Level::kNote, "interfaces", hint.text, hint.fix});
     }
   }
 }
 
 /// What limits NFs in processes of their own, where this command's own control group is that of what starts them.
-Finding look_at_groups() {
+Finding check_groups() {
   const Result<sandbox::GroupPlaces> places = sandbox::find_group_places();
   if (!places.ok()) {
     return {Level::kNote, "control groups",
@@ -133,7 +133,7 @@ Finding look_at_groups() {
           ""};
 }
 
-Finding look_at_cache() {
+Finding check_cache() {
   const std::filesystem::path folder = program::ProgramCache::from_environment().folder();
   if (folder.empty()) {
     return {Level::kNote, "kernel cache", "not available without HOME: kernels are compiled at each start",
@@ -147,23 +147,23 @@ Finding look_at_cache() {
           writable ? "" : "export CATENA_CACHE_DIR=FOLDER_YOU_CAN_WRITE"};
 }
 
-void look_at_devices(std::vector<Finding>& findings) {
+void check_devices(std::vector<Finding>& diagnostics) {
   bool any_gpu = false;
   for (device::Probe const& probe : device::probe()) {
     const std::string subject(probe.backend);
     for (device::DeviceInfo const& info : probe.devices) {
       any_gpu = any_gpu || !info.is_cpu;
-      findings.push_back({Level::kOk, subject,
-                          fmt::format("{} ({}){}", info.name, info.driver,
-                                      info.is_cpu ? ": this machine's CPU, for tests with `--device opencl`" : ""),
-                          ""});
+      diagnostics.push_back({Level::kOk, subject,
+                             fmt::format("{} ({}){}", info.name, info.driver,
+                                         info.is_cpu ? ": this machine's CPU, for tests with `--device opencl`" : ""),
+                             ""});
     }
     if (probe.devices.empty()) {
-      findings.push_back({Level::kNote, subject, std::string(probe.status.message()), ""});
+      diagnostics.push_back({Level::kNote, subject, std::string(probe.status.message()), ""});
     }
   }
   if (!any_gpu) {
-    findings.push_back(
+    diagnostics.push_back(
         {Level::kNote, "devices", "no GPU: the CPU implementations serve, for NFs placed `on: gpu` too", ""});
   }
 }
@@ -171,14 +171,14 @@ void look_at_devices(std::vector<Finding>& findings) {
 }  // namespace
 
 int doctor(bool json) {
-  std::vector<Finding> findings{look_at_cpu(), look_at_memory(), look_at_hugepages(), look_at_eal()};
-  look_at_network(findings);
-  findings.push_back(look_at_groups());
-  findings.push_back(look_at_cache());
-  look_at_devices(findings);
+  std::vector<Finding> diagnostics{check_cpu(), check_memory(), check_hugepages(), check_eal()};
+  check_network(diagnostics);
+  diagnostics.push_back(check_groups());
+  diagnostics.push_back(check_cache());
+  check_devices(diagnostics);
   bool problems = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (Finding const& finding : findings) {
+  for (Finding const& finding : diagnostics) {
     problems = problems || finding.level == Level::kProblem;
     if (json) {
       list.push_back({{"level", std::string(to_string(finding.level))},

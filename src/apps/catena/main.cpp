@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
 
   CLI::App* check_kernel = app.add_subcommand(
       "check-kernel", "Report where the source of a kernel could reach memory other than through IsoPtr");
-  cli::KernelArguments kernel;
+  cli::CheckKernelArguments kernel;
   check_kernel->add_option("files", kernel.files, "The kernel, then its included files")->required();
   check_kernel->add_option(
       "--define", kernel.defines,

@@ -135,13 +135,13 @@ class Follower {
   void work() {
     using Clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds kTick{20};
-    auto next_look = Clock::now() + runtime::TrafficWatch::kPeriod;
+    auto next_check = Clock::now() + runtime::TrafficWatch::kPeriod;
     for (; !done_ && next_ == nullptr; std::this_thread::sleep_for(kTick)) {
       if (has_hung_up.exchange(false)) {
         follow();
-      } else if (Clock::now() >= next_look) {
-        next_look += runtime::TrafficWatch::kPeriod;
-        look_at_traffic();
+      } else if (Clock::now() >= next_check) {
+        next_check += runtime::TrafficWatch::kPeriod;
+        sample_traffic();
       }
     }
   }
@@ -180,8 +180,8 @@ class Follower {
     take_over(std::move(config), options, what);
   }
 
-  void look_at_traffic() {
-    Result<std::optional<runtime::Replacement>> found = session_->look_at_traffic(registry_);
+  void sample_traffic() {
+    Result<std::optional<runtime::Replacement>> found = session_->sample_traffic(registry_);
     if (!found.ok()) {
       spdlog::warn("{}: NFs stay where they are: {}", file_, std::string(found.status().message()));
     } else if (*found) {
@@ -191,7 +191,7 @@ class Follower {
 
   void take_over(chain::ChainConfig config, chain::RunOptions const& options, std::string const& what) {
     Result<std::unique_ptr<Session>> next =
-        Session::create(std::move(config), options, registry_, {}, runtime::Predecessor{session_.get(), session_});
+        Session::create(std::move(config), options, registry_, {}, runtime::PreviousPipeline{session_.get(), session_});
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
       return stay(status);
     }

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "base/sandbox/keeper.hpp"
+#include "base/sandbox/sandbox_supervisor.hpp"
 
 namespace catena::sandbox {
 namespace {
@@ -79,7 +79,8 @@ Status check_limits(SandboxOptions const& options) {
 
 }  // namespace
 
-SandboxedProcess::SandboxedProcess(std::unique_ptr<Keeper> keeper) : keeper_(std::move(keeper)) {}
+SandboxedProcess::SandboxedProcess(std::unique_ptr<SandboxSupervisor> supervisor)
+    : supervisor_(std::move(supervisor)) {}
 SandboxedProcess::~SandboxedProcess() = default;
 
 Result<std::unique_ptr<SandboxedProcess>> SandboxedProcess::start(SandboxOptions options) {
@@ -87,14 +88,14 @@ Result<std::unique_ptr<SandboxedProcess>> SandboxedProcess::start(SandboxOptions
   CATENA_RETURN_IF_ERROR(check_paths(options));
   CATENA_RETURN_IF_ERROR(check_texts(options));
   CATENA_RETURN_IF_ERROR(check_limits(options));
-  auto keeper = std::make_unique<Keeper>(std::move(options));
-  CATENA_RETURN_IF_ERROR(keeper->start());
-  return std::unique_ptr<SandboxedProcess>(new SandboxedProcess(std::move(keeper)));
+  auto supervisor = std::make_unique<SandboxSupervisor>(std::move(options));
+  CATENA_RETURN_IF_ERROR(supervisor->start());
+  return std::unique_ptr<SandboxedProcess>(new SandboxedProcess(std::move(supervisor)));
 }
 
-pid_t SandboxedProcess::pid() const { return keeper_->pid(); }
-int SandboxedProcess::pidfd() const { return keeper_->pidfd(); }
-Status SandboxedProcess::kill() { return keeper_->kill(); }
-Result<int> SandboxedProcess::wait(std::chrono::milliseconds limit) { return keeper_->wait(limit); }
+pid_t SandboxedProcess::pid() const { return supervisor_->pid(); }
+int SandboxedProcess::pidfd() const { return supervisor_->pidfd(); }
+Status SandboxedProcess::kill() { return supervisor_->kill(); }
+Result<int> SandboxedProcess::wait(std::chrono::milliseconds limit) { return supervisor_->wait(limit); }
 
 }  // namespace catena::sandbox

@@ -124,9 +124,9 @@ class SandboxedProcess {
   Result<int> wait(std::chrono::milliseconds limit);
 
  private:
-  class Keeper;
-  explicit SandboxedProcess(std::unique_ptr<Keeper> keeper);
-  std::unique_ptr<Keeper> keeper_;
+  class SandboxSupervisor;
+  explicit SandboxedProcess(std::unique_ptr<SandboxSupervisor> supervisor);
+  std::unique_ptr<SandboxSupervisor> supervisor_;
 };
 
 }  // namespace catena::sandbox

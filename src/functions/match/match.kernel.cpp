@@ -33,7 +33,7 @@ constexpr u32 kLeastPiece = 16;
 constexpr u32 kClasses = 256;
 
 /// In a lane's report, beside the position from which on it is certain.
-constexpr u32 kDecides = 1U << 31;
+constexpr u32 kProcesses = 1U << 31;
 
 struct Table {
   IsoPtr<u8> classes;
@@ -233,7 +233,7 @@ inline void find(Context const& ctx) {
         found = walk(automata, payload, begin, begin + (rest < piece ? rest : piece));
       }
     }
-    reports.set(item, found.certain | (found.decides ? kDecides : 0));
+    reports.set(item, found.certain | (found.decides ? kProcesses : 0));
   }
   kernel::barrier_all();
 
@@ -242,8 +242,8 @@ inline void find(Context const& ctx) {
     u32 taken = 0;  // matches that end up to here are those of lanes before this one
     for (u32 i = 0; i < CATENA_LANES; ++i) {
       const u32 report = reports[item - lane + i];
-      decides = decides || (report & kDecides) != 0;
-      const u32 certain = report & ~kDecides;
+      decides = decides || (report & kProcesses) != 0;
+      const u32 certain = report & ~kProcesses;
       taken = i < lane && certain > taken ? certain : taken;
     }
     if (decides && found.end > taken) {

@@ -88,9 +88,9 @@ inline Report check(std::string const& text, Limits const& limits = {}) {
 }
 
 /// For test messages.
-inline std::string text_of(std::vector<Finding> const& findings) {
+inline std::string text_of(std::vector<Finding> const& diagnostics) {
   std::string text;
-  for (Finding const& finding : findings) {
+  for (Finding const& finding : diagnostics) {
     text += finding.text() + "\n";
   }
   return text;

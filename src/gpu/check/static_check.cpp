@@ -79,8 +79,8 @@ struct PlanMacro {
   std::uint64_t least = 0;
   std::uint64_t multiple_of = 1;
 };
-constexpr std::uint64_t kMostLanes = 1024;
-constexpr std::uint64_t kMostSpillFactor = 4096;
+constexpr std::uint64_t kMaxLanes = 1024;
+constexpr std::uint64_t kMaxSpillFactor = 4096;
 constexpr std::array kPlanMacros{
     PlanMacro{"CATENA_SHARED", 1},
     PlanMacro{"CATENA_READS", packet::kAllFields},
@@ -90,10 +90,10 @@ constexpr std::array kPlanMacros{
     PlanMacro{"CATENA_FRAMES", 2},
     PlanMacro{"CATENA_HEADROOM", packet::kSlotBytes, 0, 16},
     PlanMacro{"CATENA_TAILROOM", packet::kSlotBytes},
-    PlanMacro{"CATENA_LANES", kMostLanes, 1},
+    PlanMacro{"CATENA_LANES", kMaxLanes, 1},
     PlanMacro{"CATENA_AUX_BYTES", kernel::kMaxAuxBytes, 0, 4},
     PlanMacro{"CATENA_RESULT_BYTES", kernel::kMaxResultBytes, 0, 4},
-    PlanMacro{"CATENA_SPILL_FACTOR", kMostSpillFactor},
+    PlanMacro{"CATENA_SPILL_FACTOR", kMaxSpillFactor},
     PlanMacro{"CATENA_ANY_GROUPS", 1},
 };
 

@@ -5,7 +5,7 @@
 
 namespace catena::copy {
 
-Place place_of(Bodies const& bodies, std::uint32_t slot) {
+MemoryPlace place_of(Bodies const& bodies, std::uint32_t slot) {
   const std::uint32_t offset = bodies.meta->offset[slot];
   if (!bodies.payloads) {
     return {offset, offset + bodies.meta->length[slot]};

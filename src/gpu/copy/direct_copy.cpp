@@ -13,19 +13,19 @@ using kernel::Extent;
 using kernel::FaultReport;
 using kernel::kFrameShift;
 
-DirectCopy::DirectCopy(Cargo const& cargo, std::uint32_t max_packets)
-    : LaunchCopy(cargo, max_packets),
-      frames_(frames_of(cargo.plan->reads | cargo.plan->writes)),
-      in_(in_columns(*cargo.plan)),
-      out_(out_columns(*cargo.plan)),
-      frames_written_(frames_of(cargo.plan->writes) != Frames::kNone),
+DirectCopy::DirectCopy(CopyRequest const& request, std::uint32_t max_packets)
+    : LaunchCopy(request, max_packets),
+      frames_(frames_of(request.plan->reads | request.plan->writes)),
+      in_(in_columns(*request.plan)),
+      out_(out_columns(*request.plan)),
+      frames_written_(frames_of(request.plan->writes) != Frames::kNone),
       columns_in_(in_),
       columns_out_(out_, frames_written_ && frames_ == Frames::kFrame
                              ? out_ & ~packet::fields(packet::kMetaLength, packet::kMetaOffset)
                              : out_) {}
 
 DirectCopy::Layout DirectCopy::layout_for(std::uint32_t count, std::size_t frame_bytes) const {
-  LaunchPlan const& plan = *cargo_.plan;
+  LaunchPlan const& plan = *request_.plan;
   Layout layout;
   layout.padded = static_cast<std::uint32_t>(round_up(count, kRowAlign));
   layout.aux = std::size_t{layout.padded} * packet::columns_size(in_);
@@ -40,7 +40,7 @@ DirectCopy::Layout DirectCopy::layout_for(std::uint32_t count, std::size_t frame
 }
 
 std::size_t DirectCopy::max_frame_bytes() const {
-  kernel::KernelSpec const& spec = *cargo_.spec;
+  kernel::KernelSpec const& spec = *request_.spec;
   const std::size_t each =
       round_up(std::size_t{spec.headroom} + kFrameShift + packet::kSlotBytes + spec.tailroom, kFrameAlign);
   return frames_ == Frames::kNone ? 0 : max_packets() * each;
@@ -55,7 +55,7 @@ Status DirectCopy::allocate(device::Stream& stream) {
 }
 
 void DirectCopy::place_frames() {
-  kernel::KernelSpec const& spec = *cargo_.spec;
+  kernel::KernelSpec const& spec = *request_.spec;
   extents_.clear();
   std::size_t frame_bytes = 0;
   if (frames_ != Frames::kNone) {
@@ -75,7 +75,7 @@ void DirectCopy::place_frames() {
 
 void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) {
   std::byte* host = staging_->bytes().data();
-  LaunchPlan const& plan = *cargo_.plan;
+  LaunchPlan const& plan = *request_.plan;
   for (std::size_t i = 0; i < rows_->units(); ++i) {
     columns_in_.gather(rows_->decided(i), host, layout_.padded, rows_->first_decided(i));
     if (!aux[i].empty()) {
@@ -101,7 +101,7 @@ void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux, s
   std::memset(host + layout_.out, 0, layout_.out_columns - layout_.out);
 }
 
-CallSite DirectCopy::call_site() const {
+KernelArguments DirectCopy::kernel_arguments() const {
   kernel::LaunchParams params{};
   params.padded = layout_.padded;
   params.frames_offset = layout_.frames;
@@ -135,7 +135,7 @@ Status DirectCopy::enqueue_out(device::Stream& stream) {
 }
 
 void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves) {
-  kernel::KernelSpec const& spec = *cargo_.spec;
+  kernel::KernelSpec const& spec = *request_.spec;
   packet::MetaColumns const& meta = batch.meta();
   const bool whole = frames_ == Frames::kFrame;
   const auto* lengths = reinterpret_cast<const std::uint16_t*>(

@@ -10,16 +10,16 @@ namespace catena::copy {
 /// the device.
 class DirectCopy final : public LaunchCopy {
  public:
-  DirectCopy(Cargo const& cargo, std::uint32_t max_packets);
+  DirectCopy(CopyRequest const& request, std::uint32_t max_packets);
 
   Status allocate(device::Stream& stream) override;
   Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) override;
   Status enqueue_in(device::Stream& stream) override;
-  CallSite call_site() const override;
+  KernelArguments kernel_arguments() const override;
   Status enqueue_out(device::Stream& stream) override;
   void apply(std::vector<Move>& moves) override;
   kernel::Extent spill_extent(std::uint32_t row) const override;
-  std::size_t spill_bytes() const override { return max_frame_bytes() * cargo_.spec->spill_factor; }
+  std::size_t spill_bytes() const override { return max_frame_bytes() * request_.spec->spill_factor; }
 
  private:
   /// Byte positions of one batch in the launch buffer; host staging has the same shape.

@@ -16,7 +16,7 @@ class Gather final : public BodyCopy {
     bytes_ = 0;
     const bool whole_cache_lines = direction_ == Direction::kToHost && !bodies.payloads;
     for (const std::uint32_t slot : bodies.slots) {
-      const Place place = place_of(bodies, slot);
+      const MemoryPlace place = place_of(bodies, slot);
       bytes_ += whole_cache_lines ? packet::cache_line_end(place.end) - packet::cache_line_begin(place.begin)
                                   : place.end - place.begin;
     }

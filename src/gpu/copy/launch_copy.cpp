@@ -39,18 +39,18 @@ Result<std::unique_ptr<TransferKernels>> TransferKernels::load(device::Device& d
   return kernels;
 }
 
-std::unique_ptr<LaunchCopy> LaunchCopy::make(Cargo const& cargo, std::uint32_t max_packets) {
-  if (cargo.plan->shared) {
-    return std::make_unique<SharedCopy>(cargo, max_packets);
+std::unique_ptr<LaunchCopy> LaunchCopy::make(CopyRequest const& request, std::uint32_t max_packets) {
+  if (request.plan->shared) {
+    return std::make_unique<SharedCopy>(request, max_packets);
   }
-  return std::make_unique<DirectCopy>(cargo, max_packets);
+  return std::make_unique<DirectCopy>(request, max_packets);
 }
 
 Status LaunchCopy::allocate_memory(device::Stream& stream, std::size_t batch_bytes, std::size_t in_bytes,
                                    std::size_t out_bytes) {
-  CATENA_ASSIGN_OR_RETURN(batch_, cargo_.device->allocate(batch_bytes));
-  CATENA_ASSIGN_OR_RETURN(staging_, cargo_.device->allocate_pinned(in_bytes));
-  CATENA_ASSIGN_OR_RETURN(staging_out_, cargo_.device->allocate_pinned(out_bytes));
+  CATENA_ASSIGN_OR_RETURN(batch_, request_.device->allocate(batch_bytes));
+  CATENA_ASSIGN_OR_RETURN(staging_, request_.device->allocate_pinned(in_bytes));
+  CATENA_ASSIGN_OR_RETURN(staging_out_, request_.device->allocate_pinned(out_bytes));
   CATENA_RETURN_IF_ERROR(stream.fill(*batch_, 0, batch_bytes, kPoison));
   std::memset(staging_out_->bytes().data(), 0, staging_out_->bytes().size());
   return absl::OkStatus();
@@ -58,7 +58,7 @@ Status LaunchCopy::allocate_memory(device::Stream& stream, std::size_t batch_byt
 
 Status LaunchCopy::check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const {
   if (batch_bytes > batch_->size() || in_bytes > staging_->bytes().size() || out_bytes > staging_out_->bytes().size()) {
-    return absl::InternalError(concat("a launch of ", cargo_.spec->name, " needs ", batch_bytes, " bytes, ", in_bytes,
+    return absl::InternalError(concat("a launch of ", request_.spec->name, " needs ", batch_bytes, " bytes, ", in_bytes,
                                       " in and ", out_bytes, " out; it has ", batch_->size(), ", ",
                                       staging_->bytes().size(), " and ", staging_out_->bytes().size()));
   }

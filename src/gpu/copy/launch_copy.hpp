@@ -37,7 +37,7 @@ struct TransferCounts {
 };
 
 /// The NF on a device that a launch moves packets for. All members must outlive the copies.
-struct Cargo {
+struct CopyRequest {
   device::Device* device;
   kernel::KernelSpec const* spec;
   LaunchPlan const* plan;
@@ -68,7 +68,7 @@ class TransferKernels {
 };
 
 /// Where an NF's kernel finds its input and writes its output.
-struct CallSite {
+struct KernelArguments {
   device::Buffer* batch;
   device::Buffer* out;
   kernel::LaunchParams params;  ///< of the moved bytes; the caller sets count, state and spill area
@@ -94,7 +94,7 @@ class LaunchCopy {
  public:
   /// Allocates for `max_packets` packets as long as their slots, because upstream NFs may extend a packet beyond the
   /// maximum length of rx.
-  static std::unique_ptr<LaunchCopy> make(Cargo const& cargo, std::uint32_t max_packets);
+  static std::unique_ptr<LaunchCopy> make(CopyRequest const& request, std::uint32_t max_packets);
   virtual ~LaunchCopy() = default;
   LaunchCopy(LaunchCopy const&) = delete;
   LaunchCopy& operator=(LaunchCopy const&) = delete;
@@ -118,7 +118,7 @@ class LaunchCopy {
   /// Launches for at most `max_rows` rows; the LaunchHeader holds the actual number. Also applies to launch_out() and
   /// the NF's kernel.
   virtual Status launch_in(device::CommandRecorder& /*target*/, std::uint32_t /*max_rows*/) { return absl::OkStatus(); }
-  virtual CallSite call_site() const = 0;
+  virtual KernelArguments kernel_arguments() const = 0;
   virtual Status launch_out(device::CommandRecorder& /*target*/, std::uint32_t /*max_rows*/) {
     return absl::OkStatus();
   }
@@ -146,7 +146,7 @@ class LaunchCopy {
   TransferCounts take_transfers();
 
  protected:
-  LaunchCopy(Cargo const& cargo, std::uint32_t max_packets) : cargo_(cargo), max_packets_(max_packets) {}
+  LaunchCopy(CopyRequest const& request, std::uint32_t max_packets) : request_(request), max_packets_(max_packets) {}
   std::uint32_t max_packets() const { return max_packets_; }
   Status allocate_memory(device::Stream& stream, std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes);
   /// Whether a batch fits the memory of allocate_memory(): `in_bytes` of staging to the device, `out_bytes` of staging
@@ -156,7 +156,7 @@ class LaunchCopy {
   /// One byte per row from `first_row` on, non-zero for rows with an out-of-bounds access; null if no row has one.
   const std::byte* faulted_rows(std::uint32_t first_row) const;
 
-  Cargo cargo_;
+  CopyRequest request_;
   std::unique_ptr<device::Buffer> batch_;
   std::unique_ptr<device::PinnedBuffer> staging_;
   std::unique_ptr<device::PinnedBuffer> staging_out_;

@@ -10,11 +10,11 @@ inline constexpr std::uint32_t kStagingAlign = 16;
 inline constexpr std::size_t kMaxStagedBytes = packet::kSlotBytes + 2 * kStagingAlign;
 
 /// Slot bytes of a packet's body, from the metadata.
-struct Place {
+struct MemoryPlace {
   std::uint32_t begin;
   std::uint32_t end;
 };
-Place place_of(Bodies const& bodies, std::uint32_t slot);
+MemoryPlace place_of(Bodies const& bodies, std::uint32_t slot);
 
 std::unique_ptr<BodyCopy> make_staged(Direction direction);
 std::unique_ptr<BodyCopy> make_strided(Direction direction);

@@ -29,15 +29,15 @@ u32 blocks_of(std::size_t bytes) { return static_cast<u32>(round_up(bytes, kUplo
 
 }  // namespace
 
-SharedCopy::SharedCopy(Cargo const& cargo, std::uint32_t max_packets)
-    : LaunchCopy(cargo, max_packets),
+SharedCopy::SharedCopy(CopyRequest const& request, std::uint32_t max_packets)
+    : LaunchCopy(request, max_packets),
       in_(make_side(true)),
       out_(make_side(false)),
       columns_in_(in_.columns),
       columns_out_(out_.columns, out_.moved) {}
 
 SharedCopy::Side SharedCopy::make_side(bool in) const {
-  LaunchPlan const& plan = *cargo_.plan;
+  LaunchPlan const& plan = *request_.plan;
   SharedStep const& step = *plan.shared;
   Side side;
   side.moved = in ? step.to_device : step.to_host;
@@ -48,7 +48,7 @@ SharedCopy::Side SharedCopy::make_side(bool in) const {
   side.has_kernel = side.columns != 0 || maps_header_fields;
   if (side.body != Frames::kNone) {
     side.mover.emplace(in ? step.body_in : step.body_out, in ? Direction::kToDevice : Direction::kToHost,
-                       side.body == Frames::kPayload, cargo_.shared->mapped() != nullptr);
+                       side.body == Frames::kPayload, request_.shared->mapped() != nullptr);
   }
   return side;
 }
@@ -59,7 +59,7 @@ Rows::Needs SharedCopy::needs() const {
 }
 
 SharedCopy::Layout SharedCopy::layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const {
-  LaunchPlan const& plan = *cargo_.plan;
+  LaunchPlan const& plan = *request_.plan;
   Layout layout;
   layout.padded = padded_rows(rows);
   const std::size_t padded = layout.padded;
@@ -96,10 +96,16 @@ void SharedCopy::choose_method(Side& side) {
   if (!side.mover || rows_->size() == 0) {
     return;
   }
-  kernel::KernelSpec const& spec = *cargo_.spec;
+  kernel::KernelSpec const& spec = *request_.spec;
   packet::MetaColumns const& meta = rows_->unit(0).meta();
-  side.bodies = {cargo_.shared->pool(), &cargo_.shared->buffer(),      &meta,         rows_->slots(),
-                 rows_->own(),          side.body == Frames::kPayload, spec.headroom, spec.tailroom};
+  side.bodies = {request_.shared->pool(),
+                 &request_.shared->buffer(),
+                 &meta,
+                 rows_->slots(),
+                 rows_->own(),
+                 side.body == Frames::kPayload,
+                 spec.headroom,
+                 spec.tailroom};
   side.body_copy = &side.mover->choose(side.bodies, side.frames_bytes);
   side.method = side.body_copy->method();
 }
@@ -118,7 +124,7 @@ void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux, s
     columns_in_.gather(rows_->decided(i), columns, layout_.padded, rows_->first_decided(i));
     columns_in_.gather(rows_->passed(i), columns, layout_.padded, rows_->first_passed(i));
     if (!aux[i].empty()) {
-      std::memcpy(host + layout_.aux + std::size_t{rows_->first_decided(i)} * cargo_.plan->aux_bytes, aux[i].data(),
+      std::memcpy(host + layout_.aux + std::size_t{rows_->first_decided(i)} * request_.plan->aux_bytes, aux[i].data(),
                   aux[i].size());
     }
   }
@@ -164,8 +170,8 @@ Status SharedCopy::launch_transfer(device::CommandRecorder& target, Side const& 
   const bool in = &side == &in_;
   TransferParams params{};
   params.slots_offset = sizeof(LaunchHeader);
-  params.slots_row_bytes = packet::columns_size(in_.columns) + cargo_.plan->aux_bytes;
-  params.slots = cargo_.shared->slots();
+  params.slots_row_bytes = packet::columns_size(in_.columns) + request_.plan->aux_bytes;
+  params.slots = request_.shared->slots();
   params.extents_offset = in ? layout_.extents_in : layout_.extents_out;
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
   params.frames_bytes = side.frames_bytes;
@@ -175,8 +181,8 @@ Status SharedCopy::launch_transfer(device::CommandRecorder& target, Side const& 
   params.lane_bits = lane_bits(side, max_rows);
   const std::array<device::KernelArgument, 6> arguments{batch_.get(),
                                                         fused_upload ? staging_->window() : &out_buffer(),
-                                                        &cargo_.shared->buffer(),
-                                                        cargo_.shared->mapped(),
+                                                        &request_.shared->buffer(),
+                                                        request_.shared->mapped(),
                                                         std::as_bytes(std::span(&params, 1)),
                                                         device::BufferSizes{}};
   const std::uint64_t blocks = fused_upload ? max_upload_blocks(max_rows) : 0;
@@ -187,14 +193,14 @@ Status SharedCopy::launch_transfer(device::CommandRecorder& target, Side const& 
       std::max({std::uint64_t{max_rows} << params.lane_bits, blocks, of_few, std::uint64_t{1}});
   const device::LaunchShape shape{static_cast<std::uint32_t>((work_items + kTransferGroup - 1) / kTransferGroup),
                                   kTransferGroup, 0};
-  return target.launch(in ? cargo_.moves->move_in() : cargo_.moves->move_out(), shape, arguments);
+  return target.launch(in ? request_.moves->move_in() : request_.moves->move_out(), shape, arguments);
 }
 
 Status SharedCopy::launch_upload(device::CommandRecorder& target, std::uint32_t max_rows) {
   const std::array<device::KernelArgument, 3> arguments{batch_.get(), staging_->window(), device::BufferSizes{}};
   const std::uint32_t max_blocks = max_upload_blocks(max_rows);
-  return target.launch(cargo_.moves->upload(), {(max_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
-                       arguments);
+  return target.launch(request_.moves->upload(),
+                       {(max_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0}, arguments);
 }
 
 Status SharedCopy::launch_in(device::CommandRecorder& target, std::uint32_t max_rows) {
@@ -205,12 +211,12 @@ Status SharedCopy::launch_in(device::CommandRecorder& target, std::uint32_t max_
   return needs_kernel(in_) ? launch_transfer(target, in_, max_rows, is_fused) : absl::OkStatus();
 }
 
-CallSite SharedCopy::call_site() const {
+KernelArguments SharedCopy::kernel_arguments() const {
   kernel::LaunchParams params{};
   params.batch_offset = sizeof(LaunchHeader);
   params.out_offset = offset_in_out_buffer(layout_.out);
-  params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * cargo_.spec->spill_factor;
-  params.slots = cargo_.shared->slots();
+  params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * request_.spec->spill_factor;
+  params.slots = request_.shared->slots();
   return {batch_.get(), &out_buffer(), params};
 }
 
@@ -262,7 +268,7 @@ Status SharedCopy::enqueue_in(device::Stream& stream) {
   }
   for (std::size_t i = 0; i < rows_->units(); ++i) {
     for (packet::Batch const& batch : {rows_->decided(i), rows_->passed(i)}) {
-      CATENA_ASSIGN_OR_RETURN(const std::uint64_t bytes, enqueue_rewritten(stream, *cargo_.shared, batch));
+      CATENA_ASSIGN_OR_RETURN(const std::uint64_t bytes, enqueue_rewritten(stream, *request_.shared, batch));
       transfers_.bytes_to_device += bytes;
     }
   }
@@ -308,7 +314,7 @@ const std::byte* SharedCopy::out_column(std::uint32_t field) const {
 
 /// Marks rows whose frame bounds, as the kernel left them, are not in the frame's staging extent.
 void SharedCopy::check_frame_bounds(packet::Batch const& batch, std::uint32_t first_row) {
-  kernel::KernelSpec const& spec = *cargo_.spec;
+  kernel::KernelSpec const& spec = *request_.spec;
   const auto* offsets = reinterpret_cast<const std::uint16_t*>(out_column(packet::kMetaOffset));
   const auto* lengths = reinterpret_cast<const std::uint16_t*>(out_column(packet::kMetaLength));
   packet::MetaColumns const& meta = batch.meta();
@@ -328,7 +334,8 @@ void SharedCopy::check_frame_bounds(packet::Batch const& batch, std::uint32_t fi
 }
 
 void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves) {
-  const bool moves_frame_bounds = (cargo_.plan->writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
+  const bool moves_frame_bounds =
+      (request_.plan->writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
   if (moves_frame_bounds && first_row < rows_->decided()) {
     check_frame_bounds(batch, first_row);
   }

@@ -14,7 +14,7 @@ namespace catena::copy {
 /// needed by the host.
 class SharedCopy final : public LaunchCopy {
  public:
-  SharedCopy(Cargo const& cargo, std::uint32_t max_packets);
+  SharedCopy(CopyRequest const& request, std::uint32_t max_packets);
 
   Rows::Needs needs() const override;
   Status allocate(device::Stream& stream) override;
@@ -23,7 +23,7 @@ class SharedCopy final : public LaunchCopy {
   Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) override;
   Status enqueue_in(device::Stream& stream) override;
   Status launch_in(device::CommandRecorder& target, std::uint32_t max_rows) override;
-  CallSite call_site() const override;
+  KernelArguments kernel_arguments() const override;
   Status launch_out(device::CommandRecorder& target, std::uint32_t max_rows) override;
   Status enqueue_out(device::Stream& stream) override;
   void apply(std::vector<Move>& moves) override;
@@ -31,7 +31,7 @@ class SharedCopy final : public LaunchCopy {
   void assume_default(std::uint32_t rows) override;
   kernel::Extent spill_extent(std::uint32_t row) const override;
   std::size_t spill_bytes() const override {
-    return std::size_t{max_packets()} * packet::kSlotBytes * cargo_.spec->spill_factor;
+    return std::size_t{max_packets()} * packet::kSlotBytes * request_.spec->spill_factor;
   }
 
  private:
@@ -70,7 +70,7 @@ class SharedCopy final : public LaunchCopy {
   void write_head();
   void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves);
   device::Buffer* window(device::PinnedBuffer& staging) const {
-    return cargo_.shared->kernels_reach_host() ? staging.window() : nullptr;
+    return request_.shared->kernels_reach_host() ? staging.window() : nullptr;
   }
   std::size_t bytes_in() const { return writes_to_host() ? layout_.out : layout_.out_columns; }
   /// Whether kernels read the launch buffer in host memory. A launch buffer with bodies is brought by a bulk copy.

@@ -21,7 +21,7 @@ class Staged final : public BodyCopy {
     std::size_t bytes = 0;
     const bool grows = direction_ == Direction::kToHost;
     for (const std::uint32_t slot : bodies.slots) {
-      const Place place = place_of(bodies, slot);
+      const MemoryPlace place = place_of(bodies, slot);
       const std::uint32_t begin = grows ? place.begin - std::min(place.begin, bodies.headroom) : place.begin;
       const std::uint32_t end = grows ? std::min(place.end + bodies.tailroom, packet::kSlotBytes) : place.end;
       const std::size_t at = bytes + begin % kStagingAlign;
@@ -40,7 +40,7 @@ class Staged final : public BodyCopy {
 
   void moves_out(std::uint32_t row, std::span<const std::byte> staging, std::vector<Move>& moves) override {
     StagingExtent const& extent = extents_[row];
-    const Place place = place_of(*bodies_, bodies_->slots[row]);
+    const MemoryPlace place = place_of(*bodies_, bodies_->slots[row]);
     // the device cannot make a place that lies elsewhere: where the frame is has been held to its extent before
     if (place.begin >= extent.slot_begin && place.end <= std::uint32_t{extent.slot_begin} + extent.bytes) {
       moves.push_back({staging.data() + extent.begin + (place.begin - extent.slot_begin), slot(row) + place.begin,

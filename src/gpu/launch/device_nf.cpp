@@ -40,7 +40,7 @@ Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, Kerne
   return nf;
 }
 
-Status DeviceNf::launch(device::CommandRecorder& target, copy::CallSite const& site, device::Buffer* spill,
+Status DeviceNf::launch(device::CommandRecorder& target, copy::KernelArguments const& site, device::Buffer* spill,
                         std::uint32_t packets, std::uint32_t work_packets, std::uint32_t max_groups) const {
   LaunchParams params = site.params;
   params.count = packets;

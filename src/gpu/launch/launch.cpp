@@ -24,9 +24,9 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const&
   if (bounds.max_groups != 0 && nf.groups() != Groups::kAny) {
     return absl::InvalidArgumentError(concat(nf.spec().name, " was compiled for as many work-groups as packets need"));
   }
-  const copy::Cargo cargo{&nf.device(), &nf.spec(), &nf.plan(), nf.shared(), nf.moves()};
+  const copy::CopyRequest request{&nf.device(), &nf.spec(), &nf.plan(), nf.shared(), nf.moves()};
   std::unique_ptr<Launch> launch(
-      new Launch(nf, bounds, mover, copy::LaunchCopy::make(cargo, std::max(bounds.room, bounds.max_packets))));
+      new Launch(nf, bounds, mover, copy::LaunchCopy::make(request, std::max(bounds.room, bounds.max_packets))));
   launch->rows_.reserve(bounds.max_packets);
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
   CATENA_RETURN_IF_ERROR(launch->copy_->allocate(*launch->stream_));
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const&
 /// process where that happens while the kernel runs.
 Status Launch::warm_up() {
   CATENA_RETURN_IF_ERROR(copy_->warm_up_in(*stream_));
-  CATENA_RETURN_IF_ERROR(nf_->launch(*stream_, copy_->call_site(), spill_.get(), rows_.decided(), room_));
+  CATENA_RETURN_IF_ERROR(nf_->launch(*stream_, copy_->kernel_arguments(), spill_.get(), rows_.decided(), room_));
   return copy_->warm_up_out(*stream_);
 }
 
@@ -126,7 +126,8 @@ void Launch::add(packet::Batch const& unit, std::span<const std::uint32_t> decid
 }
 
 Status Launch::launch_nf(device::CommandRecorder& target, std::uint32_t work_packets) {
-  return nf_->launch(target, copy_->call_site(), spill_.get(), rows_.decided(), work_packets, bounds_.max_groups);
+  return nf_->launch(target, copy_->kernel_arguments(), spill_.get(), rows_.decided(), work_packets,
+                     bounds_.max_groups);
 }
 
 Status Launch::enqueue_kernel() {
@@ -170,7 +171,7 @@ Status Launch::enqueue_kernels() {
     if (is_divided()) {
       CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->before));
     }
-    CATENA_RETURN_IF_ERROR(bounds_.turns != nullptr ? bounds_.turns->take(*stream_, compute) : compute());
+    CATENA_RETURN_IF_ERROR(bounds_.serializer != nullptr ? bounds_.serializer->take(*stream_, compute) : compute());
     if (is_divided()) {
       CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->after));
     }
@@ -182,7 +183,7 @@ Status Launch::enqueue_kernels() {
   CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kMovedIn));
   kernel_ran_ = true;
   const auto launch = [&] { return launch_nf(*stream_, rows_.decided()); };
-  CATENA_RETURN_IF_ERROR(bounds_.turns != nullptr ? bounds_.turns->take(*stream_, launch) : launch());
+  CATENA_RETURN_IF_ERROR(bounds_.serializer != nullptr ? bounds_.serializer->take(*stream_, launch) : launch());
   CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kComputed));
   return copy_->launch_out(*stream_, rows_.size());
 }

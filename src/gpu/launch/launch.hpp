@@ -16,7 +16,7 @@
 
 #include "gpu/copy/host_mover.hpp"
 #include "gpu/copy/launch_copy.hpp"
-#include "gpu/device/turns.hpp"
+#include "gpu/device/stream_serializer.hpp"
 #include "gpu/launch/adapt.hpp"
 #include "gpu/launch/launch_times.hpp"
 
@@ -46,7 +46,7 @@ class DeviceNf {
   /// Launches the kernel for `packets` packets with the parameters in `site`; fills in its state and local memory.
   /// `work_packets`: packets that get work-items, in at most `max_groups` work-groups (0: as many as needed).
   /// Precondition: groups() is kAny if `max_groups` is not 0.
-  Status launch(device::CommandRecorder& target, copy::CallSite const& site, device::Buffer* spill,
+  Status launch(device::CommandRecorder& target, copy::KernelArguments const& site, device::Buffer* spill,
                 std::uint32_t packets, std::uint32_t work_packets, std::uint32_t max_groups = 0) const;
   /// Overwrites the state with zeros, because it holds keys, and waits for completion. No launch may follow. Errors:
   /// the device's, including a lost device, whose memory is out of reach.
@@ -77,8 +77,8 @@ struct LaunchBounds {
   /// The same for the transfer kernels: with few compute units they do not saturate the bus. Must not be a different
   /// partition that shares units with `partition`, because such partitions are time-sliced.
   std::shared_ptr<device::Partition> moves = nullptr;
-  std::uint32_t max_groups = 0;    ///< maximum work-groups of the NF's kernel; 0: as many as its packets need
-  device::Turns* turns = nullptr;  ///< serializes its kernel with others; null: not serialized
+  std::uint32_t max_groups = 0;  ///< maximum work-groups of the NF's kernel; 0: as many as its packets need
+  device::StreamSerializer* serializer = nullptr;  ///< serializes its kernel with others; null: not serialized
 };
 
 /// One batch in flight: [copy in] [the NF's kernel] [copy out] on a stream of its own, between moves into and out of
@@ -203,7 +203,7 @@ class Launch {
   Result<Kernels> record(KernelsKey const& key);
   Result<device::CommandBuffer*> new_commands(device::Partition* partition);
   /// Whether the NF's kernel and the transfer kernels are separate recordings.
-  bool is_divided() const { return bounds_.turns != nullptr || bounds_.moves != bounds_.partition; }
+  bool is_divided() const { return bounds_.serializer != nullptr || bounds_.moves != bounds_.partition; }
   Result<Kernels const*> kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods);
   Status launch_nf(device::CommandRecorder& target, std::uint32_t work_packets);
   Status enqueue_kernels();

@@ -237,9 +237,9 @@ TEST_P(LaunchTest, fewer_work_groups_are_refused_of_a_kernel_that_was_not_made_f
 }
 
 TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
-  device::Turns turns;
-  make_launch(0, {.max_packets = kLaunchSlots, .turns = &turns});
-  auto other = Launch::create(*nf_, {.max_packets = kLaunchSlots, .turns = &turns}, *mover_);
+  device::StreamSerializer serializer;
+  make_launch(0, {.max_packets = kLaunchSlots, .serializer = &serializer});
+  auto other = Launch::create(*nf_, {.max_packets = kLaunchSlots, .serializer = &serializer}, *mover_);
   ASSERT_TRUE(other.ok()) << other.status();
   run();
   apply();

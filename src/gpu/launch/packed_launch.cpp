@@ -171,7 +171,7 @@ std::span<const std::byte> PackedLaunch::returned_spill(std::size_t nf, std::uin
 Result<std::size_t> PackedLaunch::fetch_spill(std::size_t nf, std::span<const SpillNeed> needs) {
   Part const& part = parts_[nf];
   const std::size_t factor = part.nf.nf->spec().spill_factor;
-  const std::span<std::byte> room = staging_spill_->bytes();
+  const std::span<std::byte> extent = staging_spill_->bytes();
   fetched_.clear();
   std::size_t used = 0;
   for (std::size_t i = 0; i < needs.size();) {
@@ -189,7 +189,7 @@ Result<std::size_t> PackedLaunch::fetch_spill(std::size_t nf, std::span<const Sp
         return absl::InvalidArgumentError(
             concat("row ", needs[behind].row, " has no ", needs[behind].bytes, " bytes of spill area"));
       }
-      if (next_begin > end + kSpillGapBytes || next_end - begin > room.size() - used) {
+      if (next_begin > end + kSpillGapBytes || next_end - begin > extent.size() - used) {
         break;
       }
       end = next_end;
@@ -197,7 +197,7 @@ Result<std::size_t> PackedLaunch::fetch_spill(std::size_t nf, std::span<const Sp
     if (behind == i) {
       break;
     }
-    const std::span<std::byte> target = room.subspan(used, end - begin);
+    const std::span<std::byte> target = extent.subspan(used, end - begin);
     CATENA_RETURN_IF_ERROR(stream_->copy_to_host(target, *part.spill, begin));
     transfers_.bytes_to_host += target.size();
     for (; i < behind; ++i) {

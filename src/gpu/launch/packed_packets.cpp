@@ -102,16 +102,16 @@ std::uint32_t PackedPackets::space_of(std::uint32_t length) {
   return static_cast<std::uint32_t>(copy::round_up(length, copy::kFrameAlign));
 }
 
-PackedPackets::Room PackedPackets::take_room(std::span<const std::uint32_t> ends) {
+PackedPackets::Reservation PackedPackets::reserve(std::span<const std::uint32_t> ends) {
   const auto rows = ends.first(std::min<std::size_t>(ends.size(), format_->max_packets() - count_));
   const auto behind = std::upper_bound(rows.begin(), rows.end(), format_->max_bytes() - content_bytes_);
-  const Room room{static_cast<std::uint32_t>(behind - rows.begin()), count_,
-                  static_cast<std::uint32_t>(content_bytes_)};
-  if (room.packets > 0) {
-    count_ += room.packets;
-    content_bytes_ += rows[room.packets - 1];
+  const Reservation reservation{static_cast<std::uint32_t>(behind - rows.begin()), count_,
+                                static_cast<std::uint32_t>(content_bytes_)};
+  if (reservation.packets > 0) {
+    count_ += reservation.packets;
+    content_bytes_ += rows[reservation.packets - 1];
   }
-  return room;
+  return reservation;
 }
 
 void PackedPackets::write(std::uint32_t row, std::uint32_t begin, std::span<const std::uint8_t> packet,

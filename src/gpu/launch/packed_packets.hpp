@@ -67,7 +67,7 @@ class PackedPackets {
   /// Reader of the packets.
   enum class Reader : std::uint8_t { kHost, kDevice };
   /// Space reserved for consecutive packets.
-  struct Room {
+  struct Reservation {
     std::uint32_t packets;
     std::uint32_t first_row;
     std::uint32_t begin;  ///< of the first packet, in the contents
@@ -80,7 +80,7 @@ class PackedPackets {
   static std::uint32_t space_of(std::uint32_t length);
   /// Reserves space for as many of the first packets as fit. The first becomes row count(). `ends`: for each packet,
   /// the total space of it and of all packets before it.
-  Room take_room(std::span<const std::uint32_t> ends);
+  Reservation reserve(std::span<const std::uint32_t> ends);
   /// Writes the packet of row `row`, whose space starts at `begin`, and its columns. `layers`: of the packet, if an NF
   /// reads header fields.
   void write(std::uint32_t row, std::uint32_t begin, std::span<const std::uint8_t> bytes, packet::Layers const& layers);

@@ -325,8 +325,8 @@ void TwinNf::compare_structs(std::string_view what, packet::Batch const& batch, 
                              std::span<const std::byte> by_twin) {
   const std::size_t bytes = batch.size() == 0 ? 0 : by_nf.size() / batch.size();
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    const bool goes_on = packet::ended(static_cast<std::uint8_t>(batch[i].verdict())) == 0;
-    if (goes_on && !std::ranges::equal(by_nf.subspan(i * bytes, bytes), by_twin.subspan(i * bytes, bytes))) {
+    const bool continues = packet::ended(static_cast<std::uint8_t>(batch[i].verdict())) == 0;
+    if (continues && !std::ranges::equal(by_nf.subspan(i * bytes, bytes), by_twin.subspan(i * bytes, bytes))) {
       differs(concat("the ", what, " struct of packet ", batch[i].index(), " is another one"));
       return;
     }

@@ -34,7 +34,7 @@ struct Layout {
 };
 
 /// Hands out room behind what was handed out before.
-class Room {
+class Mapping {
  public:
   std::size_t take(std::size_t bytes, std::size_t align) {
     const std::size_t begin = (end_ + align - 1) / align * align;
@@ -58,28 +58,28 @@ std::uint32_t unit_entries(ArenaShape const& shape) { return std::bit_ceil(shape
 
 /// `columns`: entries of those, one for each slot or, where they are another arena's, none.
 Layout layout_of(ArenaShape const& shape, std::uint32_t columns) {
-  Room room;
+  Mapping mapping;
   Layout layout{};
-  layout.offset = room.column<std::uint16_t>(columns);
-  layout.length = room.column<std::uint16_t>(columns);
-  layout.layers = room.column<packet::Layers>(columns);
-  layout.verdict = room.column<std::uint8_t>(columns);
-  layout.port = room.column<std::uint16_t>(columns);
-  layout.index = room.column<std::uint64_t>(columns);
-  layout.arrival_ns = room.column<std::uint64_t>(columns);
-  layout.rewritten = room.column<std::uint8_t>(columns);
-  layout.ingress = room.column<std::uint16_t>(columns);
-  layout.mtu = room.column<std::uint16_t>(columns);
-  layout.output = room.column<std::uint16_t>(columns);
+  layout.offset = mapping.column<std::uint16_t>(columns);
+  layout.length = mapping.column<std::uint16_t>(columns);
+  layout.layers = mapping.column<packet::Layers>(columns);
+  layout.verdict = mapping.column<std::uint8_t>(columns);
+  layout.port = mapping.column<std::uint16_t>(columns);
+  layout.index = mapping.column<std::uint64_t>(columns);
+  layout.arrival_ns = mapping.column<std::uint64_t>(columns);
+  layout.rewritten = mapping.column<std::uint8_t>(columns);
+  layout.ingress = mapping.column<std::uint16_t>(columns);
+  layout.mtu = mapping.column<std::uint16_t>(columns);
+  layout.output = mapping.column<std::uint16_t>(columns);
   const std::size_t unit = sizeof(Unit) + shape.unit_packets * sizeof(std::uint32_t);
   layout.unit_bytes = (unit + alignof(Unit) - 1) / alignof(Unit) * alignof(Unit);
-  layout.units = room.take(shape.units * layout.unit_bytes, kPageBytes);
-  layout.free_units = room.ring(unit_entries(shape));
-  layout.queues = room.take(0, alignof(RingState));
+  layout.units = mapping.take(shape.units * layout.unit_bytes, kPageBytes);
+  layout.free_units = mapping.ring(unit_entries(shape));
+  layout.queues = mapping.take(0, alignof(RingState));
   for (std::uint32_t queue = 0; queue < shape.queues; ++queue) {
-    room.ring(unit_entries(shape));
+    mapping.ring(unit_entries(shape));
   }
-  layout.bytes = room.take(0, kPageBytes);
+  layout.bytes = mapping.take(0, kPageBytes);
   return layout;
 }
 
@@ -215,11 +215,11 @@ Status Arena::make_rest() {
                                        ends);
   };
   free_units_ = ring(layout.free_units, unit_entries(shape), shape.units, IndexRing::Ends::kManyEach);
-  Room room;
-  room.take(layout.queues, 1);
+  Mapping mapping;
+  mapping.take(layout.queues, 1);
   for (std::uint32_t queue = 0; queue < shape.queues; ++queue) {
     queues_.push_back(
-        ring(room.ring(unit_entries(shape)), unit_entries(shape), shape.units, IndexRing::Ends::kOneEach));
+        ring(mapping.ring(unit_entries(shape)), unit_entries(shape), shape.units, IndexRing::Ends::kOneEach));
   }
   // new memory is zero: only what is not has to be written
   for (std::uint32_t number = 0; number < units(); ++number) {

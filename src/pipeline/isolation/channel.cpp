@@ -33,7 +33,7 @@ struct alignas(64) NfHead {
 };
 
 struct Heads {
-  LaneHead lanes[2];
+  RingHead lanes[2];
   NfHead nfs[kMaxNfs];
   LineRingHead lines;
 };
@@ -63,7 +63,7 @@ ChannelShape ChannelShape::of(std::uint32_t unit_packets, bool has_lines) {
 
 std::uint32_t ChannelShape::slots() const { return std::max(memory::kMinSlots, std::bit_ceil(depth * unit_packets)); }
 
-Result<std::pair<Fd, Fd>> make_bell() {
+Result<std::pair<Fd, Fd>> make_notifier() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
@@ -71,38 +71,38 @@ Result<std::pair<Fd, Fd>> make_bell() {
   return std::pair(Fd(ends[0]), Fd(ends[1]));
 }
 
-void silence(int bell) {
+void clear(int notifier) {
   std::array<std::byte, 4096> rings;
-  static_cast<void>(::recv(bell, rings.data(), rings.size(), MSG_DONTWAIT));
+  static_cast<void>(::recv(notifier, rings.data(), rings.size(), MSG_DONTWAIT));
 }
 
-std::span<PacketEntry> LaneWriter::next() const {
+std::span<PacketEntry> RingWriter::next() const {
   std::byte* const at = message(messages_, shape_, pushed_) + sizeof(MessageHead);
   return {reinterpret_cast<PacketEntry*>(at), shape_.unit_packets};
 }
 
-void LaneWriter::push(std::uint32_t packets) {
+void RingWriter::push(std::uint32_t packets) {
   reinterpret_cast<MessageHead*>(message(messages_, shape_, pushed_))
       ->packets.store(packets, std::memory_order_relaxed);
   ++pushed_;
   head_->pushed.store(pushed_, std::memory_order_release);
 }
 
-void LaneWriter::wake() {
+void RingWriter::wake() {
   // the reader arms first and looks for messages then, this writes messages first and looks then
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (head_->armed.load(std::memory_order_relaxed) != 0) {
     head_->armed.store(0, std::memory_order_relaxed);
-    static_cast<void>(::send(bell_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL));  // where it is full, it rings already
+    static_cast<void>(::send(notifier_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL));  // where it is full, it rings already
   }
 }
 
-void LaneWriter::close(bool hands_over) {
+void RingWriter::close(bool hands_over) {
   head_->closed.store(hands_over ? kHandsOver : 1, std::memory_order_release);
   wake();
 }
 
-Result<std::optional<std::span<const PacketEntry>>> LaneReader::poll() {
+Result<std::optional<std::span<const PacketEntry>>> RingReader::poll() {
   const std::uint32_t waiting = head_->pushed.load(std::memory_order_acquire) - taken_;
   if (waiting == 0) {
     arm();
@@ -121,14 +121,14 @@ Result<std::optional<std::span<const PacketEntry>>> LaneReader::poll() {
 }
 
 /// Who polls looks again before it sleeps, so that a message which came meanwhile is seen.
-void LaneReader::arm() {
+void RingReader::arm() {
   constexpr std::uint32_t kCheckEvery = 64;  // polls, after which a bell that rang for nothing is silenced
   const bool is_checked = ++idle_polls_ % kCheckEvery == 0;
   if (is_armed_ && !is_checked && head_->armed.load(std::memory_order_relaxed) != 0) {
     return;
   }
   if (is_armed_) {
-    silence(bell_);
+    clear(notifier_);
   }
   is_armed_ = true;
   head_->armed.store(1, std::memory_order_relaxed);
@@ -169,7 +169,7 @@ std::span<std::byte> Channel::line_ring() const {
   return memory_.bytes().subspan(sizeof(Heads) + 2 * lane_bytes(shape_), kLineRingBytes);
 }
 
-LaneHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
+RingHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
 
 std::span<std::byte> Channel::messages(std::size_t lane) const {
   return memory_.bytes().subspan(sizeof(Heads) + lane * lane_bytes(shape_), lane_bytes(shape_));

@@ -34,9 +34,9 @@ struct ChannelShape {
 
 /// Creates the means to wake the other process: a pair of sockets, one per end. Neither end can make the other block,
 /// since the flags of a descriptor belong to its end alone. ResourceExhausted if no socket is available.
-Result<std::pair<device::remote::Fd, device::remote::Fd>> make_bell();
+Result<std::pair<device::remote::Fd, device::remote::Fd>> make_notifier();
 /// Clears pending wake-ups. Of several thousand only a part is cleared, since a peer may send them without end.
-void silence(int bell);
+void clear(int notifier);
 
 /// One packet of a unit sent between the processes: the position of its frame, and its metadata (see
 /// packet::MetaColumns).
@@ -80,20 +80,20 @@ struct GpuPart {
 };
 
 /// State of one direction of a channel in shared memory.
-struct alignas(64) LaneHead {
+struct alignas(64) RingHead {
   std::atomic<std::uint32_t> pushed;             ///< messages since the start
   std::atomic<std::uint32_t> closed;             ///< 1: no more messages; 2: also, another process replaces the reader
   alignas(64) std::atomic<std::uint32_t> armed;  ///< 1: the reader waits for a wake-up
 };
 
-inline constexpr std::uint32_t kHandsOver = 2;  ///< LaneHead::closed
+inline constexpr std::uint32_t kHandsOver = 2;  ///< RingHead::closed
 
 /// The writing end of a lane. It never reads state of the other end. So its user must keep no more messages in flight
 /// than the depth; each returned message acknowledges one. One thread.
-class LaneWriter {
+class RingWriter {
  public:
-  LaneWriter(LaneHead& head, std::span<std::byte> messages, ChannelShape shape, int bell)
-      : head_(&head), messages_(messages), shape_(shape), bell_(bell) {}
+  RingWriter(RingHead& head, std::span<std::byte> messages, ChannelShape shape, int notifier)
+      : head_(&head), messages_(messages), shape_(shape), notifier_(notifier) {}
   /// Position of the next message, with space for a unit.
   std::span<PacketEntry> next() const;
   /// Publishes the next message, which has `packets` packets.
@@ -104,18 +104,18 @@ class LaneWriter {
   void close(bool hands_over = false);
 
  private:
-  LaneHead* head_;
+  RingHead* head_;
   std::span<std::byte> messages_;
   ChannelShape shape_;
-  int bell_;
+  int notifier_;
   std::uint32_t pushed_ = 0;
 };
 
 /// The reading end. The other end may change a message during the read: copy it once, then check the copy. One thread.
-class LaneReader {
+class RingReader {
  public:
-  LaneReader(LaneHead& head, std::span<std::byte> messages, ChannelShape shape, int bell)
-      : head_(&head), messages_(messages), shape_(shape), bell_(bell) {}
+  RingReader(RingHead& head, std::span<std::byte> messages, ChannelShape shape, int notifier)
+      : head_(&head), messages_(messages), shape_(shape), notifier_(notifier) {}
   /// The oldest message not yet taken; nullopt if the lane is empty, and the bell then rings for the next message.
   /// DataLoss if the other end reports impossible numbers.
   Result<std::optional<std::span<const PacketEntry>>> poll();
@@ -128,10 +128,10 @@ class LaneReader {
 
  private:
   void arm();
-  LaneHead* head_;
+  RingHead* head_;
   std::span<std::byte> messages_;
   ChannelShape shape_;
-  int bell_;
+  int notifier_;
   std::uint32_t taken_ = 0;
   std::uint32_t idle_polls_ = 0;
   bool is_armed_ = false;
@@ -148,10 +148,10 @@ class Channel {
 
   int fd() const { return memory_.fd(); }
   ChannelShape const& shape() const { return shape_; }
-  LaneWriter writer_to_nf(int bell) const { return {head(0), messages(0), shape_, bell}; }
-  LaneReader reader_of_nf(int bell) const { return {head(0), messages(0), shape_, bell}; }
-  LaneWriter writer_to_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
-  LaneReader reader_of_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
+  RingWriter writer_to_nf(int notifier) const { return {head(0), messages(0), shape_, notifier}; }
+  RingReader reader_of_nf(int notifier) const { return {head(0), messages(0), shape_, notifier}; }
+  RingWriter writer_to_host(int notifier) const { return {head(1), messages(1), shape_, notifier}; }
+  RingReader reader_of_host(int notifier) const { return {head(1), messages(1), shape_, notifier}; }
   // Of NF number `nf` of the process, below kMaxNfs.
   SharedCounts& counts(std::size_t nf) const;
   /// The NF's GPU partition: assigned by the parent, and taken as the NF reports it. Any thread.
@@ -165,7 +165,7 @@ class Channel {
 
  private:
   Channel(device::remote::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
-  LaneHead& head(std::size_t lane) const;
+  RingHead& head(std::size_t lane) const;
   std::span<std::byte> messages(std::size_t lane) const;
   LineRingHead& line_head() const;
   std::span<std::byte> line_ring() const;

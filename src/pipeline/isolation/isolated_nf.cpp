@@ -8,7 +8,7 @@
 
 namespace catena::nf_process {
 
-IsolatedNf::IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, Described const& described)
+IsolatedNf::IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, NfInfo const& described)
     : process_(std::move(process)),
       number_(number),
       reason_texts_(described.drop_reasons),

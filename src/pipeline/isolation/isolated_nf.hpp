@@ -21,7 +21,7 @@ namespace catena::nf_process {
 class IsolatedNf final : public nf::Nf, public nf::Persistent {
  public:
   /// NF `number` of `process`, which has just reported `described`.
-  IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, Described const& described);
+  IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, NfInfo const& described);
 
   /// The NF's descriptor, as its process reported it. Valid as long as this.
   nf::Descriptor const& descriptor() const { return descriptor_; }

@@ -9,7 +9,7 @@
 #include "base/sandbox/limits.hpp"
 #include "base/sandbox/sandbox.hpp"
 #include "gpu/device/remote/device.hpp"
-#include "pipeline/isolation/output_desk.hpp"
+#include "pipeline/isolation/file_broker.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -71,8 +71,9 @@ constexpr std::size_t kMaxDevices = 4;
 constexpr uid_t kNobody = 65534;
 
 Result<Fd> make_event() {
-  Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  return bell ? Result<Fd>(std::move(bell)) : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
+  Fd notifier(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return notifier ? Result<Fd>(std::move(notifier))
+                  : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
 }
 
 Result<Fd> make_memory(std::uint64_t bytes) {
@@ -176,8 +177,8 @@ struct Life {
   Fd control;
   FrameReader reader;
   std::vector<Fd> devices;  ///< the sockets that it was given, for whether what is behind them still lives
-  std::shared_ptr<Link> link;
-  OutputDesk outputs;
+  std::shared_ptr<Connection> connection;
+  FileBroker outputs;
   bool has_device_memory = false;  ///< the group was made larger for it
 
   /// The next frame, waited for until `deadline` or until the process has ended. Where `stop` is readable `stopped`
@@ -221,11 +222,11 @@ struct Life {
 };
 
 /// What all NFs of a process touch, as they have one frame between them.
-Touched all_of(std::vector<Started> const& nfs) {
-  Touched all{packet::kNoFields, packet::kNoFields};
+FieldUse all_of(std::vector<Started> const& nfs) {
+  FieldUse all{packet::kNoFields, packet::kNoFields};
   for (Started const& nf : nfs) {
-    all.reads |= nf.touched.reads;
-    all.writes |= nf.touched.writes;
+    all.reads |= nf.field_use.reads;
+    all.writes |= nf.field_use.writes;
   }
   return all;
 }
@@ -235,20 +236,20 @@ Touched all_of(std::vector<Started> const& nfs) {
 struct NfProcess::Impl {
   ProcessOptions options;
   OutputRights rights;
-  std::vector<Wanted> wanted;
-  std::vector<Described> described;                   ///< of each NF
+  std::vector<StartRequest> wanted;
+  std::vector<NfInfo> described;                      ///< of each NF
   std::vector<std::vector<nf::NamedOutput>> outputs;  ///< of each, together those of the rights
-  Fd bell;  ///< this side's end; each life brings another one, behind the same number
-  Fd stop;  ///< an eventfd: the keeper is to end, or to end this life
+  Fd notifier;  ///< this side's end; each life brings another one, behind the same number
+  Fd stop;      ///< an eventfd: the keeper is to end, or to end this life
   Setup setup;
   std::optional<Life> now;  ///< the keeper's, once there is one
   std::thread keeper;
   std::optional<std::stop_callback<std::function<void()>>> on_give_up;  ///< until it has started
 
   mutable std::mutex mutex;
-  std::shared_ptr<Link> new_link;
-  std::string failure;                ///< why a life is to end
-  Link const* failed_link = nullptr;  ///< which one
+  std::shared_ptr<Connection> new_connection;
+  std::string failure;                            ///< why a life is to end
+  Connection const* failed_connection = nullptr;  ///< which one
   bool is_stopping = false;
   bool pauses = false;                       ///< between lives
   std::optional<Clock::time_point> died_at;  ///< nothing: it lives
@@ -263,12 +264,12 @@ struct NfProcess::Impl {
     StateOf of;
     Fd memory;
   };
-  bool goes_on = false;  ///< for another one; in its first life
+  bool continues = false;  ///< for another one; in its first life
   bool is_handing_over = false;
-  std::vector<State> left;             ///< what its NFs left
-  std::vector<State> to_take;          ///< what they are to go on with
-  Link const* waiting_link = nullptr;  ///< the life that waits for that
-  bool is_to_begin = false;            ///< to_take is complete
+  std::vector<State> left;                         ///< what its NFs left
+  std::vector<State> to_take;                      ///< what they are to go on with
+  Connection const* waiting_connection = nullptr;  ///< the life that waits for that
+  bool is_to_begin = false;                        ///< to_take is complete
   bool was_told_to_begin = false;
   std::optional<std::vector<Status>> begun;  ///< what became of it
   std::vector<bool> has_left;                ///< of each NF: whether there was something
@@ -308,17 +309,17 @@ struct NfProcess::Impl {
               .control = Fd(ends[0]),
               .reader = {},
               .devices = {},
-              .link = nullptr,
-              .outputs = OutputDesk(rights)};
-    CATENA_ASSIGN_OR_RETURN(const auto bells, make_bell());
-    if (::dup3(bells.first.get(), bell.get(), O_CLOEXEC) < 0) {
+              .connection = nullptr,
+              .outputs = FileBroker(rights)};
+    CATENA_ASSIGN_OR_RETURN(const auto notifiers, make_notifier());
+    if (::dup3(notifiers.first.get(), notifier.get(), O_CLOEXEC) < 0) {
       return absl::ResourceExhaustedError(concat("dup3: ", std::strerror(errno)));
     }
     constexpr timeval kSendLimit{5, 0};  // who does not read is not waited for
     ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
     const Fd other(ends[1]);
     sandbox::SandboxOptions sandbox;
-    sandbox.fds = {other.get(), bells.second.get()};
+    sandbox.fds = {other.get(), notifiers.second.get()};
     CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(sandbox) : run_in_container(sandbox));
     // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
     sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
@@ -413,16 +414,16 @@ struct NfProcess::Impl {
     return life.receive(deadline, stop.get(), [this, &life] { return why_stopped(life); });
   }
 
-  Result<Described> ask(Life& life, Wanted const& about) {
+  Result<NfInfo> ask(Life& life, StartRequest const& about) {
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDescribe, to_json(about)));
     CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, Clock::now() + kDescribeLimit));
     if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
       return read_error(text_of(frame.body));
     }
-    if (frame.call != static_cast<std::uint32_t>(Call::kDescribed)) {
+    if (frame.call != static_cast<std::uint32_t>(Call::kNfInfo)) {
       return absl::DataLossError("its process does not report its NFs");
     }
-    return read_described(text_of(frame.body));
+    return read_nf_info(text_of(frame.body));
   }
 
   /// `is_refused`: where given, tells that the error is the NF's own.
@@ -430,17 +431,17 @@ struct NfProcess::Impl {
     CATENA_ASSIGN_OR_RETURN(Channel channel,
                             Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
     CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
-    life.link = std::make_shared<Link>(std::move(channel), std::move(frames));
+    life.connection = std::make_shared<Connection>(std::move(channel), std::move(frames));
     const int socket = life.control.get();
-    allow(life, bytes_of(life.link->frames.fd()) + bytes_of(life.link->channel.fd()));
-    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", life.link->frames.fd()));
-    CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.link->channel.fd()));
+    allow(life, bytes_of(life.connection->frames.fd()) + bytes_of(life.connection->channel.fd()));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", life.connection->frames.fd()));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.connection->channel.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
     const Clock::time_point deadline = Clock::now() + kStartLimit;
     std::size_t asked = 0;
     for (;;) {
       CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, deadline));
-      if (OutputDesk::is_asked_by(frame)) {
+      if (FileBroker::is_asked_by(frame)) {
         CATENA_RETURN_IF_ERROR(life.outputs.serve(socket, frame));
         continue;
       }
@@ -461,12 +462,12 @@ struct NfProcess::Impl {
         return absl::DataLossError("its process does not report whether it has started");
       }
       CATENA_ASSIGN_OR_RETURN(std::vector<Started> said, read_started(text_of(frame.body), wanted.size()));
-      life.link->crossing = Crossing(all_of(said));
+      life.connection->field_mask = FieldMask(all_of(said));
       const std::scoped_lock lock(mutex);
       started = std::move(said);
-      waiting_link = with.waits_for_state ? life.link.get() : nullptr;
+      waiting_connection = with.waits_for_state ? life.connection.get() : nullptr;
       pid = life.process->pid();
-      new_link = life.link;
+      new_connection = life.connection;
       pauses = false;
       died_at.reset();
       return absl::OkStatus();
@@ -518,10 +519,10 @@ struct NfProcess::Impl {
         second = Clock::now();
         frames = 0;
       }
-      if (OutputDesk::is_asked_by(*frame)) {
+      if (FileBroker::is_asked_by(*frame)) {
         CATENA_RETURN_IF_ERROR(life.outputs.serve(life.control.get(), *frame));
         const Clock::time_point written = Clock::now();
-        life.link->wrote_at = written;
+        life.connection->wrote_at = written;
         write_due = std::max(write_due, written - kWritesKept) + kWriteEvery;
         if (write_due > written) {
           pollfd asked{stop.get(), POLLIN, 0};
@@ -548,7 +549,7 @@ struct NfProcess::Impl {
       return absl::CancelledError("the wait for its process was aborted");
     }
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
-    if (is_to_begin && waiting_link != nullptr && waiting_link == life.link.get()) {
+    if (is_to_begin && waiting_connection != nullptr && waiting_connection == life.connection.get()) {
       is_to_begin = false;
       was_told_to_begin = true;
       const std::vector<State> states = std::exchange(to_take, {});
@@ -556,8 +557,8 @@ struct NfProcess::Impl {
       CATENA_RETURN_IF_ERROR(let_begin(life, states));
       lock.lock();
     }
-    const bool is_meant = failed_link != nullptr && failed_link == life.link.get();
-    failed_link = nullptr;
+    const bool is_meant = failed_connection != nullptr && failed_connection == life.connection.get();
+    failed_connection = nullptr;
     return is_meant ? absl::AbortedError(std::exchange(failure, {})) : absl::OkStatus();
   }
 
@@ -573,7 +574,7 @@ struct NfProcess::Impl {
         all += state.of.bytes;
         is_known = is_known || state.of.nf == said.nf;
       }
-      if (!is_handing_over || !life.link->is_closed || is_known || all > kMaxStateBytes) {
+      if (!is_handing_over || !life.connection->is_closed || is_known || all > kMaxStateBytes) {
         return absl::DataLossError("NF process sent unrequested state");
       }
       left.push_back({said, std::move(memory)});
@@ -595,7 +596,7 @@ struct NfProcess::Impl {
   void forget_failure() {
     std::uint64_t rings = 0;
     const std::scoped_lock lock(mutex);
-    failed_link = nullptr;
+    failed_connection = nullptr;
     if (!is_stopping) {
       static_cast<void>(::read(stop.get(), &rings, sizeof rings));
     }
@@ -623,16 +624,16 @@ struct NfProcess::Impl {
       case Call::kBegun: {
         CATENA_ASSIGN_OR_RETURN(std::vector<Status> said, read_begun(text, wanted.size()));
         const std::scoped_lock lock(mutex);
-        if (waiting_link != life.link.get() || !was_told_to_begin) {
+        if (waiting_connection != life.connection.get() || !was_told_to_begin) {
           return absl::DataLossError("it starts without a request");
         }
-        waiting_link = nullptr;
+        waiting_connection = nullptr;
         begun = std::move(said);
         return false;
       }
       case Call::kEnded: {
         CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
-        if (!life.link->is_closed) {
+        if (!life.connection->is_closed) {
           return absl::DataLossError(said.status.ok()
                                          ? "its process ended, and packets were still to come"
                                          : concat("its process ended: ", std::string(said.status.message())));
@@ -652,8 +653,8 @@ struct NfProcess::Impl {
     life.process.reset();  // returns when it is gone
     life.group.reset();
     life.outputs.close_all();  // before anybody goes on for it
-    if (life.link != nullptr) {
-      life.link->is_gone = true;
+    if (life.connection != nullptr) {
+      life.connection->is_gone = true;
     }
   }
 
@@ -691,7 +692,7 @@ struct NfProcess::Impl {
   Result<Life> begin_again() {
     CATENA_ASSIGN_OR_RETURN(Life next, launch());
     for (std::size_t nf = 0; nf < wanted.size(); ++nf) {
-      CATENA_ASSIGN_OR_RETURN(const Described said, ask(next, wanted[nf]));
+      CATENA_ASSIGN_OR_RETURN(const NfInfo said, ask(next, wanted[nf]));
       if (said.type != described[nf].type || said.drop_reasons != described[nf].drop_reasons ||
           said.packet_outputs != described[nf].packet_outputs) {
         return absl::DataLossError("it reports a different NF than before");
@@ -718,7 +719,7 @@ struct NfProcess::Impl {
       {
         const std::scoped_lock lock(mutex);
         died_at = Clock::now();
-        waiting_link = nullptr;
+        waiting_connection = nullptr;
         if (!status.ok()) {
           left.clear();  // what it had not filled yet
         }
@@ -768,15 +769,15 @@ Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
   impl->options = std::move(options);
   impl->rights.nf = impl->options.name;
   impl->rights.is_trial = impl->options.is_trial;
-  CATENA_ASSIGN_OR_RETURN(impl->bell, make_event());
+  CATENA_ASSIGN_OR_RETURN(impl->notifier, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->stop, make_event());
   impl->on_give_up.emplace(impl->options.give_up, [impl = impl.get()] { impl->stop_all(); });
   CATENA_ASSIGN_OR_RETURN(impl->now, impl->launch());
   return std::unique_ptr<NfProcess>(new NfProcess(std::move(impl)));
 }
 
-Result<Described> NfProcess::add(Wanted wanted, std::vector<nf::NamedOutput> outputs) {
-  CATENA_ASSIGN_OR_RETURN(Described described, impl_->ask(*impl_->now, wanted));
+Result<NfInfo> NfProcess::add(StartRequest wanted, std::vector<nf::NamedOutput> outputs) {
+  CATENA_ASSIGN_OR_RETURN(NfInfo described, impl_->ask(*impl_->now, wanted));
   impl_->wanted.push_back(std::move(wanted));
   impl_->described.push_back(described);
   impl_->rights.outputs.insert(impl_->rights.outputs.end(), outputs.begin(), outputs.end());
@@ -791,7 +792,7 @@ Status NfProcess::start(Setup const& setup) {
   for (std::size_t nf = 0; nf < setup.nfs.size(); ++nf) {
     impl_->setup.nfs[nf].outputs = impl_->outputs[nf];
   }
-  impl_->setup.waits_for_state = impl_->goes_on;
+  impl_->setup.waits_for_state = impl_->continues;
   bool is_refused = false;
   Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused);
   impl_->on_give_up.reset();
@@ -811,7 +812,7 @@ Status NfProcess::start(Setup const& setup) {
   return absl::OkStatus();
 }
 
-bool NfProcess::go_on_with_files(std::size_t nf, NfProcess const& before, std::size_t of) {
+bool NfProcess::reopen_files(std::size_t nf, NfProcess const& before, std::size_t of) {
   std::vector<nf::NamedOutput> const& mine = impl_->outputs[nf];
   std::vector<nf::NamedOutput> const& theirs = before.impl_->outputs[of];
   if (!std::ranges::is_permutation(mine, theirs)) {
@@ -827,7 +828,7 @@ bool NfProcess::go_on_with_files(std::size_t nf, NfProcess const& before, std::s
   return true;
 }
 
-void NfProcess::go_on_for_another() { impl_->goes_on = true; }
+void NfProcess::start_replacement() { impl_->continues = true; }
 
 bool NfProcess::can_hand_over(std::vector<bool> const& has_state) const {
   const std::scoped_lock lock(impl_->mutex);
@@ -852,7 +853,7 @@ bool NfProcess::is_handing_over() const {
   return impl_->is_handing_over;
 }
 
-void NfProcess::begin_after(NfProcess& before) {
+void NfProcess::start_after(NfProcess& before) {
   {
     const std::scoped_lock both(impl_->mutex, before.impl_->mutex);
     impl_->to_take = std::exchange(before.impl_->left, {});
@@ -866,10 +867,10 @@ void NfProcess::begin_after(NfProcess& before) {
   impl_->ring_stop();
 }
 
-bool NfProcess::has_begun() {
+bool NfProcess::has_started() {
   {
     const std::scoped_lock lock(impl_->mutex);
-    if (impl_->begun || impl_->waiting_link == nullptr) {
+    if (impl_->begun || impl_->waiting_connection == nullptr) {
       impl_->to_take.clear();
       impl_->is_to_begin = false;
       return true;
@@ -877,15 +878,15 @@ bool NfProcess::has_begun() {
     if (Clock::now() < impl_->begins_until) {
       return false;
     }
-    impl_->failed_link = impl_->waiting_link;
+    impl_->failed_connection = impl_->waiting_connection;
     impl_->failure = "it takes too long to replace its predecessor";
-    impl_->waiting_link = nullptr;
+    impl_->waiting_connection = nullptr;
   }
   impl_->ring_stop();
   return true;
 }
 
-std::vector<Status> NfProcess::how_it_began() const {
+std::vector<Status> NfProcess::start_status() const {
   const std::scoped_lock lock(impl_->mutex);
   std::vector<Status> said = impl_->begun.value_or(std::vector<Status>(
       impl_->wanted.size(), absl::UnavailableError("its process ended before it had started, or took too long")));
@@ -897,9 +898,9 @@ std::vector<Status> NfProcess::how_it_began() const {
   return said;
 }
 
-std::shared_ptr<Link> NfProcess::take_link() {
+std::shared_ptr<Connection> NfProcess::take_connection() {
   const std::scoped_lock lock(impl_->mutex);
-  return std::exchange(impl_->new_link, nullptr);
+  return std::exchange(impl_->new_connection, nullptr);
 }
 
 bool NfProcess::is_down() const {
@@ -907,19 +908,19 @@ bool NfProcess::is_down() const {
   return impl_->pauses || (impl_->died_at && Clock::now() - *impl_->died_at > kPatience);
 }
 
-void NfProcess::fail(Link const& link, std::string_view why) {
+void NfProcess::fail(Connection const& connection, std::string_view why) {
   {
     const std::scoped_lock lock(impl_->mutex);
-    if (impl_->failed_link == &link) {
+    if (impl_->failed_connection == &connection) {
       return;
     }
-    impl_->failed_link = &link;
+    impl_->failed_connection = &connection;
     impl_->failure = why;
   }
   impl_->ring_stop();
 }
 
-int NfProcess::bell() const { return impl_->bell.get(); }
+int NfProcess::notifier() const { return impl_->notifier.get(); }
 
 std::uint64_t NfProcess::refusals() const { return impl_->rights.refusals; }
 

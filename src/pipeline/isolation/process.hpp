@@ -3,7 +3,7 @@
 
 #include "gpu/device/remote/socket.hpp"
 #include "pipeline/isolation/channel.hpp"
-#include "pipeline/isolation/crossing.hpp"
+#include "pipeline/isolation/field_mask.hpp"
 #include "pipeline/isolation/protocol.hpp"
 
 #include <catena/core/status.hpp>
@@ -49,12 +49,12 @@ struct ProcessOptions {
 
 /// One incarnation of an NF process, as the sender of its packets sees it. Its memory belongs to this incarnation
 /// alone: late accesses after the end of the process, perhaps by a device, do no harm.
-struct Link {
-  Link(Channel own_channel, device::remote::Mapping own_frames)
+struct Connection {
+  Connection(Channel own_channel, device::remote::Mapping own_frames)
       : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
   Channel channel;
   device::remote::Mapping frames;      ///< ChannelShape::slots() slots for the packets exchanged
-  Crossing crossing;                   ///< bytes copied of them; set before the link is taken
+  FieldMask field_mask;                ///< bytes copied of them; set before the link is taken
   std::atomic<bool> is_closed{false};  ///< no more packets follow: it may end
   std::atomic<bool> is_gone{false};    ///< the process has ended
   /// When it last requested a write; the clock's epoch: never.
@@ -76,40 +76,40 @@ class NfProcess {
   /// Adds an NF to the process and returns its description. `outputs`: its permitted outputs, with absolute paths.
   /// Errors: NotFound if the process knows no such NF; the process's own error if it cannot load the NF's file;
   /// DataLoss if the reply cannot be parsed; DeadlineExceeded without a reply for 30 s.
-  Result<Described> add(Wanted wanted, std::vector<nf::NamedOutput> outputs);
+  Result<NfInfo> add(StartRequest wanted, std::vector<nf::NamedOutput> outputs);
   /// Has the process create its NFs and get ready for packets. Precondition: `setup` has the added NFs, in their order;
   /// their outputs are already known. Errors: the NFs' own; DeadlineExceeded if they are not ready after 120 s.
   Status start(Setup const& setup);
 
   /// NF number `nf` appends to the files started by NF number `of` of `before`. False if their outputs differ. Before
   /// start().
-  bool go_on_with_files(std::size_t nf, NfProcess const& before, std::size_t of);
+  bool reopen_files(std::size_t nf, NfProcess const& before, std::size_t of);
 
-  // Replacing the process of a previous session: go_on_for_another() -> start() -> hand_over() of the previous one ->
-  // begin_after(), once its process has ended -> has_begun() until true -> how_it_began().
+  // Replacing the process of a previous session: start_replacement() -> start() -> hand_over() of the previous one ->
+  // start_after(), once its process has ended -> has_started() until true -> start_status().
   /// Its NFs get the state of a previous process, which has the same NFs in the same order. Before start().
-  void go_on_for_another();
+  void start_replacement();
   /// Whether all its NFs can hand over their state: NFs with `has_state` are nf::Portable. After start(); any thread.
   bool can_hand_over(std::vector<bool> const& has_state) const;
   /// After its last packet it is to hand over its state, instead of finishing its NFs. Any thread.
   void hand_over();
   bool is_handing_over() const;
   /// Gives its NFs the state left by `before`.
-  void begin_after(NfProcess& before);
+  void start_after(NfProcess& before);
   /// Whether packets can come: its NFs have the state, or will never get it. The latter if the incarnation has ended,
   /// or is ended now because it took too long.
-  bool has_begun();
+  bool has_started();
   /// For each NF OK, or why it starts without the previous state.
-  std::vector<Status> how_it_began() const;
+  std::vector<Status> start_status() const;
 
   /// The new incarnation, if it was not taken yet; else null. Any thread.
-  std::shared_ptr<Link> take_link();
+  std::shared_ptr<Connection> take_connection();
   /// Whether packets would wait too long: its restart is delayed, or slow. Any thread.
   bool is_down() const;
   /// Ends this incarnation, and no later one, after a protocol violation or hang. Any thread.
-  void fail(Link const& link, std::string_view why);
+  void fail(Connection const& connection, std::string_view why);
   /// This side's end of the bell, for both lanes: readable when the channel has a message.
-  int bell() const;
+  int notifier() const;
   std::uint64_t restarts() const;
   /// Number of write requests for outputs that are not its own. Any thread.
   std::uint64_t refusals() const;

@@ -117,8 +117,8 @@ auto of_each_nf(Json const& value, std::size_t nfs, Read read) {
 }
 
 Started started_of(Json const& value) {
-  const Touched touched{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
-  return {touched, list_of(value.at("lines"), text_for_people),
+  const FieldUse field_use{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
+  return {field_use, list_of(value.at("lines"), text_for_people),
           list_of(value.at("refused_rules"),
                   [](Json const& rule) {
                     std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
@@ -142,15 +142,15 @@ Status status_of(Json const& value) {
 
 }  // namespace
 
-std::string to_json(Wanted const& wanted) { return dump({{"type", wanted.type}, {"plugin", wanted.plugin}}); }
+std::string to_json(StartRequest const& wanted) { return dump({{"type", wanted.type}, {"plugin", wanted.plugin}}); }
 
-Result<Wanted> read_wanted(std::string_view text) {
+Result<StartRequest> read_start_request(std::string_view text) {
   return parsed(text, [](Json const& value) {
-    return Wanted{value.at("type").get<std::string>(), value.at("plugin").get<std::string>()};
+    return StartRequest{value.at("type").get<std::string>(), value.at("plugin").get<std::string>()};
   });
 }
 
-std::string to_json(Described const& described) {
+std::string to_json(NfInfo const& described) {
   return dump({{"type", described.type},
                {"help", described.help},
                {"drop_reasons", described.drop_reasons},
@@ -159,17 +159,17 @@ std::string to_json(Described const& described) {
                {"sharding", described.sharding}});
 }
 
-Result<Described> read_described(std::string_view text) {
+Result<NfInfo> read_nf_info(std::string_view text) {
   return parsed(text, [](Json const& value) {
     require(value.at("drop_reasons").size() <= kMaxDropReasons);
     require(value.at("packet_outputs").size() <= kMaxPacketOutputs);
     const auto named = [](Json const& entry) { return std::pair(name_of(entry.at(0)), text_for_people(entry.at(1))); };
-    return Described{name_of(value.at("type")),
-                     text_for_people(value.at("help")),
-                     list_of(value.at("drop_reasons"), named),
-                     list_of(value.at("packet_outputs"), named),
-                     value.at("has_kernel").get<bool>(),
-                     sharding_of(value.at("sharding"))};
+    return NfInfo{name_of(value.at("type")),
+                  text_for_people(value.at("help")),
+                  list_of(value.at("drop_reasons"), named),
+                  list_of(value.at("packet_outputs"), named),
+                  value.at("has_kernel").get<bool>(),
+                  sharding_of(value.at("sharding"))};
   });
 }
 
@@ -254,8 +254,8 @@ std::string to_json(std::vector<Started> const& started) {
   for (Started const& nf : started) {
     list.push_back({{"lines", nf.lines},
                     {"refused_rules", nf.refused_rules},
-                    {"reads", nf.touched.reads},
-                    {"writes", nf.touched.writes},
+                    {"reads", nf.field_use.reads},
+                    {"writes", nf.field_use.writes},
                     {"is_portable", nf.is_portable}});
   }
   return dump(list);

@@ -7,7 +7,7 @@
 #include <catena/nf/persistent.hpp>
 
 #include "nf/named_files.hpp"
-#include "pipeline/isolation/crossing.hpp"
+#include "pipeline/isolation/field_mask.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +36,7 @@ enum class Call : std::uint32_t {
   kTakeState,     ///< StateOf, with its memory: of an NF replaced by one of its NFs
   kBegin,         ///< after all kTakeState; if Setup::waits_for_state, packets follow it
   // from the process
-  kDescribed,    ///< Described
+  kNfInfo,       ///< Described
   kStarted,      ///< each NF's report: Started
   kRefused,      ///< instead of one of the two above: an error
   kWantDevice,   ///< requests kDevice
@@ -54,16 +54,16 @@ inline constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
 
 /// Descriptors that the process starts with.
 inline constexpr int kControlFd = 3;
-inline constexpr int kBellFd = 4;  ///< its end of the bell
+inline constexpr int kEventNotifierFd = 4;  ///< its end of the bell
 
 /// An NF to add to the process.
-struct Wanted {
+struct StartRequest {
   std::string type;    ///< empty: the type of the plug-in
   std::string plugin;  ///< file of a shared object; empty: the type is built in
 };
 
 /// Description of an NF's type, available before an NF is created.
-struct Described {
+struct NfInfo {
   std::string type;
   std::string help;
   std::vector<std::pair<std::string, std::string>> drop_reasons;    ///< name, help; without the framework's
@@ -109,7 +109,7 @@ struct Setup {
   nf::RunContext context;
   bool records = false;          ///< send lines for `--record`
   bool alerts = false;           ///< and for `--eve`
-  bool waits_for_state = false;  ///< wait for kBegin: see NfProcess::go_on_for_another()
+  bool waits_for_state = false;  ///< wait for kBegin: see NfProcess::start_replacement()
   // as chain::SyncOptions
   std::uint8_t sync = 0;  ///< a plan::Mode
   bool pushdown = true;
@@ -125,7 +125,7 @@ struct Setup {
 
 /// Of one NF.
 struct Started {
-  Touched touched;                                                   ///< by the NF as configured
+  FieldUse field_use;                                                ///< by the NF as configured
   std::vector<std::string> lines;                                    ///< of the start report
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< number of rules, by reason
   bool is_portable = false;                                          ///< see nf::Portable
@@ -154,8 +154,8 @@ struct Ended {
 
 // Texts of frames. Readers return DataLoss if the text is malformed, has too many elements, or is not about `nfs` NFs.
 // Names of drop reasons must be valid in metrics; other text must be printable and of limited length.
-std::string to_json(Wanted const& wanted);
-std::string to_json(Described const& described);
+std::string to_json(StartRequest const& wanted);
+std::string to_json(NfInfo const& described);
 std::string to_json(Setup const& setup);
 std::string to_json(std::vector<Started> const& started);
 std::string to_json(Ended const& ended);
@@ -163,8 +163,8 @@ std::string to_json(Status const& error);
 std::string to_json(NfStatistics const& statistics);
 std::string to_json(StateOf const& state);
 std::string to_json(std::vector<Status> const& of_nfs);
-Result<Wanted> read_wanted(std::string_view text);
-Result<Described> read_described(std::string_view text);
+Result<StartRequest> read_start_request(std::string_view text);
+Result<NfInfo> read_nf_info(std::string_view text);
 Result<Setup> read_setup(std::string_view text);
 Result<std::vector<Started>> read_started(std::string_view text, std::size_t nfs);
 Result<Ended> read_ended(std::string_view text);

@@ -86,8 +86,8 @@ double with_need(NfDemand const& nf, double wanted, Goal goal) {
 class Rounds {
  public:
   /// `order`: those behind an NF come before it.
-  Rounds(std::span<const NfDemand> nfs, std::vector<std::size_t> order, GpuShape gpu, double growth, double most_pps)
-      : nfs_(nfs), order_(std::move(order)), gpu_(gpu), growth_(growth), most_pps_(most_pps) {}
+  Rounds(std::span<const NfDemand> nfs, std::vector<std::size_t> order, GpuShape gpu, double growth, double max_pps)
+      : nfs_(nfs), order_(std::move(order)), gpu_(gpu), growth_(growth), max_pps_(max_pps) {}
 
   Result<Schedule> run() {
     double wanted = slowest();
@@ -99,14 +99,14 @@ class Rounds {
       wanted = std::max(wanted / (1 + growth_), kMinPps);
     }
     std::vector<std::vector<std::size_t>> open = chains();
-    while (!open.empty() && wanted < most_pps_) {
-      wanted = std::min(wanted * (1 + growth_), most_pps_);
+    while (!open.empty() && wanted < max_pps_) {
+      wanted = std::min(wanted * (1 + growth_), max_pps_);
       std::erase_if(open, [&](std::vector<std::size_t> const& chain) { return !raise(chain, wanted, all); });
     }
     if (has_all(all)) {
       double least = least_need();
-      while (least < most_pps_ && take(order_, std::min(least * (1 + growth_), most_pps_), Goal::kBeyond, all)) {
-        least = std::min(least * (1 + growth_), most_pps_);
+      while (least < max_pps_ && take(order_, std::min(least * (1 + growth_), max_pps_), Goal::kBeyond, all)) {
+        least = std::min(least * (1 + growth_), max_pps_);
       }
     }
     return all;
@@ -115,16 +115,16 @@ class Rounds {
  private:
   /// The speed of the slowest NF, with which the first round begins.
   double slowest() const {
-    double slowest = most_pps_;
+    double slowest = max_pps_;
     for (NfDemand const& nf : nfs_) {
       slowest = std::min(slowest, std::max(nf.packets_per_s, kMinPps));
     }
     return slowest;
   }
   double least_need() const {
-    double least = most_pps_;
+    double least = max_pps_;
     for (NfDemand const& nf : nfs_) {
-      least = std::min(least, with_need(nf, most_pps_, Goal::kNeeded));
+      least = std::min(least, with_need(nf, max_pps_, Goal::kNeeded));
     }
     return least;
   }
@@ -199,7 +199,7 @@ class Rounds {
   std::vector<std::size_t> order_;
   GpuShape gpu_;
   double growth_;
-  double most_pps_;
+  double max_pps_;
 };
 
 Result<Schedule> with_given_sms(std::span<const NfDemand> nfs, std::span<const std::uint32_t> sms) {
@@ -242,10 +242,10 @@ Result<Parts> parse_parts(std::string_view name) {
   return found->first;
 }
 
-Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu, double growth, double most_pps) {
-  if (!(growth > 0 && growth < 1) || gpu.step == 0 || !(most_pps >= kMinPps)) {
+Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu, double growth, double max_pps) {
+  if (!(growth > 0 && growth < 1) || gpu.step == 0 || !(max_pps >= kMinPps)) {
     return absl::InvalidArgumentError(concat("a growth of ", growth, ", steps of ", gpu.step, " SMs and at most ",
-                                             most_pps,
+                                             max_pps,
                                              " packets per second; growth is between 0 and 1, the others are "
                                              "1 or more"));
   }
@@ -257,7 +257,7 @@ Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu
     return Schedule{};
   }
   if (mode == Mode::kScheduled) {
-    return Rounds(nfs, order, gpu, growth, most_pps).run();
+    return Rounds(nfs, order, gpu, growth, max_pps).run();
   }
   const std::uint32_t parts = gpu.sms / gpu.step;
   if (parts < (mode == Mode::kFair ? nfs.size() : 1)) {

@@ -70,7 +70,7 @@ struct Schedule {
 /// downstream NFs, but never more than it needs. If the SMs do not suffice for the first round, rounds go down. Chains
 /// without SMs for the next round, or with all SMs that they need, keep their parts, and the others continue. If all
 /// needs are met, the remaining SMs go to the slowest NFs, for future traffic. Parts are disjoint: their sum is at most
-/// the GPU. The speed ends at `most_pps`. kFair: parts are disjoint and equal, except for multiples of the step.
+/// the GPU. The speed ends at `max_pps`. kFair: parts are disjoint and equal, except for multiples of the step.
 /// kUncoordinated and kTemporal: every NF has all SMs. In these three modes every launch has as many packets as its
 /// limit allows.
 ///
@@ -78,7 +78,7 @@ struct Schedule {
 /// loop; `growth` not in (0, 1). ResourceExhausted: more NFs than parts, or a latency limit, which is named, met by no
 /// part.
 Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu, double growth = 0.1,
-                          double most_pps = 1e9);
+                          double max_pps = 1e9);
 
 /// When to schedule again: if an NF's speed is more than 10 % away from its speed at the last scheduling, in two
 /// consecutive checks, so that a single burst has no effect.

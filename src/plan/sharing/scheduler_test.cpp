@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kGrowth = 0.1;
-constexpr double kMostPps = 1e8;
+constexpr double kMaxPps = 1e8;
 
 NfDemand demand(std::string name, NfCost cost, double pps = 1e5, double limit_ns = 1e6) {
   return {std::move(name), cost, pps, limit_ns, {}};
@@ -50,7 +50,7 @@ TEST(Scheduler, parts_are_apart_and_every_nf_has_the_speed_that_it_is_to_have) {
   for (int i = 0; i < 500; ++i) {
     const std::vector<NfDemand> nfs = random_chain(random);
     const GpuShape gpu{8 + static_cast<std::uint32_t>(random() % 125), 1 + static_cast<std::uint32_t>(random() % 4)};
-    const Result<Schedule> result = schedule(Mode::kScheduled, nfs, gpu, kGrowth, kMostPps);
+    const Result<Schedule> result = schedule(Mode::kScheduled, nfs, gpu, kGrowth, kMaxPps);
     if (!result.ok()) {
       ASSERT_TRUE(absl::IsResourceExhausted(result.status())) << result.status();
       continue;
@@ -70,7 +70,7 @@ TEST(Scheduler, parts_are_apart_and_every_nf_has_the_speed_that_it_is_to_have) {
       can_be_more = can_be_more && more;
       needed_for_more += more ? more->sms : 0;
     }
-    ASSERT_TRUE(wanted == kMostPps || !can_be_more || needed_for_more > gpu.sms) << "there were SMs for one more round";
+    ASSERT_TRUE(wanted == kMaxPps || !can_be_more || needed_for_more > gpu.sms) << "there were SMs for one more round";
   }
   EXPECT_GT(made, 300);
 }
@@ -142,14 +142,14 @@ TEST(Scheduler, what_one_nf_does_not_need_goes_to_those_that_lack) {
   for (int i = 0; i < 400; ++i) {
     const std::vector<NfDemand> nfs = random_chains(random);
     const GpuShape gpu{32 + static_cast<std::uint32_t>(random() % 101), 1 + static_cast<std::uint32_t>(random() % 4)};
-    const Result<Schedule> result = schedule(Mode::kScheduled, nfs, gpu, kGrowth, kMostPps);
+    const Result<Schedule> result = schedule(Mode::kScheduled, nfs, gpu, kGrowth, kMaxPps);
     if (!result.ok()) {
       ASSERT_TRUE(absl::IsResourceExhausted(result.status())) << result.status();
       continue;
     }
     const std::uint32_t used = sms_of(*result);
     ASSERT_LE(used, gpu.sms);
-    double lowest = kMostPps;  // T: of those that lack
+    double lowest = kMaxPps;  // T: of those that lack
     std::map<std::size_t, double> levels;
     bool is_scarce = false;
     for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
@@ -163,7 +163,7 @@ TEST(Scheduler, what_one_nf_does_not_need_goes_to_those_that_lack) {
     }
     for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
       const double wanted = result->wanted_pps[nf];
-      const double needed = std::max(1.0, nfs[nf].needed_pps.value_or(kMostPps));
+      const double needed = std::max(1.0, nfs[nf].needed_pps.value_or(kMaxPps));
       ASSERT_GE(wanted, std::min(needed, lowest) * (1 - 1e-9)) << "nobody is below T, but who needs less";
       if (is_scarce) {
         ASSERT_LE(wanted, needed) << "nobody has more than it needs";
@@ -172,7 +172,7 @@ TEST(Scheduler, what_one_nf_does_not_need_goes_to_those_that_lack) {
       }
     }
     for (auto const& [chain, level] : levels) {
-      if (level == kMostPps) {
+      if (level == kMaxPps) {
         continue;
       }
       const auto more = sms_for(nfs, chain, level * (1 + kGrowth), gpu);

@@ -195,8 +195,8 @@ namespace {
 
 /// Sends packets on from `from`, on every path; the error, or empty.
 std::string follow(std::size_t from, Simulation const& simulation, std::span<const PlacedNf> nfs,
-                   std::span<const Link> links, std::span<const Movement> movements) {
-  for (Link const& link : links) {
+                   std::span<const PlanEdge> links, std::span<const Movement> movements) {
+  for (PlanEdge const& link : links) {
     if (link.from != from) {
       continue;
     }
@@ -222,7 +222,7 @@ std::string follow(std::size_t from, Simulation const& simulation, std::span<con
 
 }  // namespace
 
-std::string simulate(std::span<const PlacedNf> nfs, std::span<const Link> links, Plan const& plan) {
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links, Plan const& plan) {
   return follow(kRx, Simulation(nfs), nfs, links, movements_of(plan));
 }
 

@@ -70,7 +70,7 @@ class Simulation {
 std::string simulate(std::span<const PlacedNf> nfs, std::span<const Movement> movements);
 std::string simulate(std::span<const PlacedNf> nfs, Plan const& plan);
 /// The same on every path from rx to tx in `links`, one after the other.
-std::string simulate(std::span<const PlacedNf> nfs, std::span<const Link> links, Plan const& plan);
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links, Plan const& plan);
 
 /// One movement per NF; empty for CPU NFs.
 std::vector<Movement> movements_of(Plan const& plan);

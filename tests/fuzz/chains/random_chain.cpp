@@ -86,7 +86,7 @@ chain::CostProfile random_costs(Random& random, bool one_method) {
 }
 
 /// Whether what the NF makes of a packet has nothing to do with those before it, in the order in which they come.
-bool decides_by_packet(FuzzNf const& nf) {
+bool processes_by_packet(FuzzNf const& nf) {
   return nf.type == "firewall" || nf.type == "nids" || nf.type == "remark" ||
          (nf.type == "router" && nf.config.find("address:") == std::string::npos);
 }
@@ -170,7 +170,7 @@ std::vector<bool> is_on_one_way(std::vector<FuzzRow> const& rows, std::size_t nf
 /// other places.
 bool can_be_divided(FuzzChain const& chain) {
   if (!chain.rows.empty()) {
-    return std::ranges::all_of(chain.nfs, decides_by_packet);
+    return std::ranges::all_of(chain.nfs, processes_by_packet);
   }
   return std::none_of(chain.nfs.begin(), chain.nfs.end(), [](FuzzNf const& nf) {
     const auto says = [&nf](std::string_view text) { return nf.config.find(text) != std::string::npos; };
@@ -223,7 +223,7 @@ FuzzChain make_graph(Random& random) {
     const std::vector<bool> is_one_way = is_on_one_way(chain.rows, nfs);
     for (std::size_t nf = 0; nf < nfs; ++nf) {
       FuzzNf made = make_nf(random);
-      while (!is_one_way[nf] && !decides_by_packet(made)) {
+      while (!is_one_way[nf] && !processes_by_packet(made)) {
         made = make_nf(random);
       }
       made.more = make_unseen(random, ", ", "");

@@ -18,9 +18,9 @@ namespace {
 
 Status server_is_gone() { return absl::UnavailableError("the device server is gone"); }
 
-void ring(int bell) {
+void ring(int notifier) {
   const std::uint64_t one = 1;
-  static_cast<void>(write(bell, &one, sizeof one));  // full: it rings already
+  static_cast<void>(write(notifier, &one, sizeof one));  // full: it rings already
 }
 
 }  // namespace
@@ -44,20 +44,20 @@ Result<std::shared_ptr<Connection>> Connection::create(Fd socket, Mapping page, 
 
 Status Connection::hello(DeviceInfo& info) {
   leaving_ = Fd(eventfd(0, EFD_CLOEXEC));
-  bell_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  notifier_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (page_.bytes().empty()) {
     CATENA_ASSIGN_OR_RETURN(page_, make_client_page());
   }
   if (page_.bytes().size() < sizeof(ClientPage)) {
     return absl::InvalidArgumentError("the memory is too small for a client of a device server");
   }
-  if (!leaving_ || !bell_) {
+  if (!leaving_ || !notifier_) {
     return absl::ResourceExhaustedError("no descriptor is left for a connection to a device server");
   }
   // three descriptors change hands, one with each frame: the page and the bell go there, the pidfd comes back
   CATENA_RETURN_IF_ERROR(
       send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion).bytes(), page_.fd()));
-  CATENA_RETURN_IF_ERROR(send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), {}, bell_.get()));
+  CATENA_RETURN_IF_ERROR(send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), {}, notifier_.get()));
   CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(socket_.get(), kMaxFrameBytes));
   Reader body(frame.body);
   CATENA_RETURN_IF_ERROR(body.take_status());
@@ -145,7 +145,7 @@ void Connection::wake() {
   // the server says that it sleeps before it looks into the rings for the last time: one of both sees the other
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (page_.as<ClientPage>().server_sleeps.load(std::memory_order_relaxed) != 0) {
-    ring(bell_.get());
+    ring(notifier_.get());
   }
 }
 
@@ -165,28 +165,29 @@ void Connection::give_time_slot(std::uint32_t slot) {
   free_slots_.push_back(slot);
 }
 
-void Connection::add_region(std::uint32_t region, std::span<const std::byte> bytes) {
-  const std::unique_lock lock(regions_mutex_);
-  regions_.push_back({bytes.data(), bytes.size(), region});
+void Connection::add_memory_range(std::uint32_t memory_range, std::span<const std::byte> bytes) {
+  const std::unique_lock lock(memory_ranges_mutex_);
+  memory_ranges_.push_back({bytes.data(), bytes.size(), memory_range});
 }
 
-void Connection::remove_region(std::uint32_t region) {
+void Connection::remove_memory_range(std::uint32_t memory_range) {
   {
-    const std::unique_lock lock(regions_mutex_);
-    std::erase_if(regions_, [region](Region const& known) { return known.number == region; });
+    const std::unique_lock lock(memory_ranges_mutex_);
+    std::erase_if(memory_ranges_, [memory_range](MemoryRange const& known) { return known.number == memory_range; });
   }
-  free(Kind::kRegion, region);
+  free(Kind::kMemoryRange, memory_range);
 }
 
-std::optional<Connection::Place> Connection::find(std::span<const std::byte> bytes) const {
-  const std::shared_lock lock(regions_mutex_);
-  for (Region const& region : regions_) {
+std::optional<Connection::MemoryPlace> Connection::find(std::span<const std::byte> bytes) const {
+  const std::shared_lock lock(memory_ranges_mutex_);
+  for (MemoryRange const& memory_range : memory_ranges_) {
     // of two that have no bytes in common, at most one begins at or before the first byte and ends behind it
     const std::less_equal<const std::byte*> not_after;
-    if (not_after(region.begin, bytes.data()) && not_after(bytes.data(), region.begin + region.bytes)) {
-      const auto offset = static_cast<std::size_t>(bytes.data() - region.begin);
-      if (bytes.size() <= region.bytes - offset) {
-        return Place{region.number, offset};
+    if (not_after(memory_range.begin, bytes.data()) &&
+        not_after(bytes.data(), memory_range.begin + memory_range.bytes)) {
+      const auto offset = static_cast<std::size_t>(bytes.data() - memory_range.begin);
+      if (bytes.size() <= memory_range.bytes - offset) {
+        return MemoryPlace{memory_range.number, offset};
       }
     }
   }

@@ -48,14 +48,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::atomic<std::int64_t>& time(std::uint32_t slot) { return page_.as<ClientPage>().times[slot]; }
 
   /// Memory of this process shared with the server.
-  struct Place {
-    std::uint32_t region;
+  struct MemoryPlace {
+    std::uint32_t memory_range;
     std::uint64_t offset;
   };
-  void add_region(std::uint32_t region, std::span<const std::byte> bytes);
-  void remove_region(std::uint32_t region);
+  void add_memory_range(std::uint32_t memory_range, std::span<const std::byte> bytes);
+  void remove_memory_range(std::uint32_t memory_range);
   /// The place of `bytes` in shared memory, as known to the server; nullopt if the server has no such memory.
-  std::optional<Place> find(std::span<const std::byte> bytes) const;
+  std::optional<MemoryPlace> find(std::span<const std::byte> bytes) const;
 
  private:
   Connection(Fd socket, Mapping page) : socket_(std::move(socket)), page_(std::move(page)) {}
@@ -63,23 +63,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void watch();
   void note_server_gone();
 
-  struct Region {
+  struct MemoryRange {
     const std::byte* begin;
     std::size_t bytes;
     std::uint32_t number;
   };
   Fd socket_;
   Mapping page_;
-  Fd bell_;     ///< an eventfd
-  Fd server_;   ///< a pidfd
-  Fd leaving_;  ///< an eventfd that ends watch()
+  Fd notifier_;  ///< an eventfd
+  Fd server_;    ///< a pidfd
+  Fd leaving_;   ///< an eventfd that ends watch()
   Health health_;
   std::atomic<bool> is_server_gone_{false};
   std::mutex calls_;
   std::mutex slots_mutex_;
   std::vector<std::uint32_t> free_slots_;
-  mutable std::shared_mutex regions_mutex_;
-  std::vector<Region> regions_;
+  mutable std::shared_mutex memory_ranges_mutex_;
+  std::vector<MemoryRange> memory_ranges_;
   std::thread watcher_;
 };
 

@@ -22,11 +22,11 @@ Result<std::unique_ptr<PinnedBuffer>> RemoteDevice::allocate_pinned(std::size_t 
   CATENA_ASSIGN_OR_RETURN(Connection::Answer answer,
                           connection_->call(Call::kAllocatePinned, Writer().put(std::uint64_t{bytes})));
   Reader body = answer.body();
-  const auto region = body.take<std::uint32_t>();
+  const auto memory_range = body.take<std::uint32_t>();
   const auto window = body.take<std::uint32_t>();
   CATENA_ASSIGN_OR_RETURN(Mapping memory, Mapping::map(std::move(answer.frame.fd), bytes));
   return std::make_unique<RemotePinnedBuffer>(
-      connection_, std::move(memory), region,
+      connection_, std::move(memory), memory_range,
       window == 0 ? nullptr : std::make_unique<RemoteBuffer>(connection_, window, bytes));
 }
 
@@ -42,30 +42,33 @@ Result<std::unique_ptr<Buffer>> RemoteDevice::map_host(HostMemory const& memory)
       connection_->call(Call::kMapHost, Writer().put(std::uint64_t{memory.bytes.size()}).put(memory.offset),
                         memory.fd));
   Reader body = answer.body();
-  const auto region = body.take<std::uint32_t>();
-  connection_->add_region(region, memory.bytes);
-  return std::make_unique<RemoteBuffer>(connection_, body.take<std::uint32_t>(), memory.bytes.size(), region);
+  const auto memory_range = body.take<std::uint32_t>();
+  connection_->add_memory_range(memory_range, memory.bytes);
+  return std::make_unique<RemoteBuffer>(connection_, body.take<std::uint32_t>(), memory.bytes.size(), memory_range);
 }
 
 RemoteBuffer::~RemoteBuffer() {
   connection_->free(Kind::kBuffer, number_);
-  if (region_) {
-    connection_->remove_region(*region_);
+  if (memory_range_) {
+    connection_->remove_memory_range(*memory_range_);
   }
 }
 
-RemotePinnedBuffer::RemotePinnedBuffer(std::shared_ptr<Connection> connection, Mapping memory, std::uint32_t region,
-                                       std::unique_ptr<RemoteBuffer> window)
-    : connection_(std::move(connection)), memory_(std::move(memory)), region_(region), window_(std::move(window)) {
+RemotePinnedBuffer::RemotePinnedBuffer(std::shared_ptr<Connection> connection, Mapping memory,
+                                       std::uint32_t memory_range, std::unique_ptr<RemoteBuffer> window)
+    : connection_(std::move(connection)),
+      memory_(std::move(memory)),
+      memory_range_(memory_range),
+      window_(std::move(window)) {
   if (!memory_.bytes().empty()) {
-    connection_->add_region(region_, memory_.bytes());
+    connection_->add_memory_range(memory_range_, memory_.bytes());
   }
 }
 
 RemotePinnedBuffer::~RemotePinnedBuffer() {
   window_.reset();
   if (!memory_.bytes().empty()) {
-    connection_->remove_region(region_);
+    connection_->remove_memory_range(memory_range_);
   }
 }
 

@@ -9,8 +9,8 @@ namespace catena::device::remote {
 class RemoteBuffer final : public Buffer {
  public:
   RemoteBuffer(std::shared_ptr<Connection> connection, std::uint32_t number, std::size_t size,
-               std::optional<std::uint32_t> region = {})
-      : connection_(std::move(connection)), number_(number), region_(region), size_(size) {}
+               std::optional<std::uint32_t> memory_range = {})
+      : connection_(std::move(connection)), number_(number), memory_range_(memory_range), size_(size) {}
   ~RemoteBuffer() override;
   std::size_t size() const override { return size_; }
   std::uint32_t number() const { return number_; }
@@ -18,14 +18,14 @@ class RemoteBuffer final : public Buffer {
  private:
   std::shared_ptr<Connection> connection_;
   std::uint32_t number_;
-  std::optional<std::uint32_t> region_;  ///< freed with the window
+  std::optional<std::uint32_t> memory_range_;  ///< freed with the window
   std::size_t size_;
 };
 
 /// Memory made by the server for this client.
 class RemotePinnedBuffer final : public PinnedBuffer {
  public:
-  RemotePinnedBuffer(std::shared_ptr<Connection> connection, Mapping memory, std::uint32_t region,
+  RemotePinnedBuffer(std::shared_ptr<Connection> connection, Mapping memory, std::uint32_t memory_range,
                      std::unique_ptr<RemoteBuffer> window);
   ~RemotePinnedBuffer() override;
   std::span<std::byte> bytes() override { return memory_.bytes(); }
@@ -34,7 +34,7 @@ class RemotePinnedBuffer final : public PinnedBuffer {
  private:
   std::shared_ptr<Connection> connection_;
   Mapping memory_;
-  std::uint32_t region_;
+  std::uint32_t memory_range_;
   std::unique_ptr<RemoteBuffer> window_;
 };
 

@@ -43,7 +43,7 @@ enum class ArgumentKind : std::uint32_t {
 };
 
 /// Kinds of objects freed by kFree.
-enum class Kind : std::uint32_t { kBuffer = 1, kRegion, kStream, kCommandBuffer, kPartition, kProgram };
+enum class Kind : std::uint32_t { kBuffer = 1, kMemoryRange, kStream, kCommandBuffer, kPartition, kProgram };
 
 struct FrameHeader {
   std::uint32_t call;
@@ -73,12 +73,12 @@ inline constexpr std::uint32_t kMaxArgumentBytes = 4096;  ///< of one argument b
 
 struct CopyCommand {
   std::uint64_t buffer_offset;
-  std::uint64_t region_offset;
+  std::uint64_t memory_range_offset;
   std::uint64_t row_bytes;
   std::uint64_t stride;
   std::uint32_t rows;  ///< 0: one run of row_bytes bytes
   std::uint32_t buffer;
-  std::uint32_t region;
+  std::uint32_t memory_range;
   std::uint32_t to_device;
 };
 struct FillCommand {

@@ -3,7 +3,7 @@
 
 #include <catena/core/text.hpp>
 
-#include "gpu/device/remote/session.hpp"
+#include "gpu/device/remote/client_session.hpp"
 
 #include <array>
 #include <exception>
@@ -37,7 +37,7 @@ class Server {
       if (poll(fds.data(), fds.size(), period_ms) > 0) {
         take_client();
       }
-      look_after_clients();
+      serve_clients();
     }
   }
 
@@ -89,14 +89,14 @@ class Server {
   /// How it ends is the client's matter.
   void serve_client(Fd socket, bool is_trusted, BlackBox::Client& box) {
     try {
-      Session session(*device_, std::move(socket), limits_, box, is_trusted ? nullptr : &compilations_,
-                      limits_.one_at_a_time ? &turns_ : nullptr);
+      ClientSession session(*device_, std::move(socket), limits_, box, is_trusted ? nullptr : &compilations_,
+                            limits_.one_at_a_time ? &serializer_ : nullptr);
       static_cast<void>(session.run());
     } catch (std::exception const&) {  // out of memory or threads: no reason to end for the others
     }
   }
 
-  void look_after_clients() {
+  void serve_clients() {
     for (auto client = clients_.begin(); client != clients_.end();) {
       if (client->is_gone.load(std::memory_order_acquire)) {
         client->thread.join();
@@ -123,7 +123,7 @@ class Server {
   BlackBox* box_;
   void (*end_)(int);
   Compilations compilations_;
-  Turns turns_;
+  StreamSerializer serializer_;
   std::mutex ending_;
   std::list<Client> clients_;
 };

@@ -447,9 +447,9 @@ class Forger {
   explicit Forger(Fd socket)
       : socket_(std::move(socket)),
         page_(Mapping::create(sizeof(ClientPage)).value()),
-        bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        notifier_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     send(Call::kHello, Writer().put(kVersion), page_.fd());
-    send(Call::kHello, {}, bell_.get());
+    send(Call::kHello, {}, notifier_.get());
     EXPECT_TRUE(receive().ok());
   }
   void send(Call call, Writer const& body, int fd = -1) {
@@ -495,7 +495,7 @@ class Forger {
     }
     page.tail.store(tail + bytes);
     const std::uint64_t one = 1;
-    static_cast<void>(write(bell_.get(), &one, sizeof one));
+    static_cast<void>(write(notifier_.get(), &one, sizeof one));
   }
   template <typename Body>
   void put_command(Mapping const& memory, Command command, Body const& body) {
@@ -545,7 +545,7 @@ class Forger {
  private:
   Fd socket_;
   Mapping page_;
-  Fd bell_;
+  Fd notifier_;
 };
 
 /// The error that a stream breaks with.
@@ -560,14 +560,14 @@ TEST_P(DeviceServer, numbers_of_other_clients_mean_nothing) {
   ASSERT_EQ(victim.fill(0x600D), absl::OkStatus());
   ASSERT_EQ(victim.finish(), absl::OkStatus());
   Forger forger(supervisor().connect("forger").value());
-  const std::uint32_t region = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
   const std::uint32_t own = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
   // every number that the victim can have, and many that nobody has, but the forger's own
   for (std::uint32_t number = 0; number < 64; ++number) {
     Mapping page;
     const std::uint32_t stream = forger.make_stream(page);
     if (number != own) {
-      forger.put_command(page, Command::kCopy, CopyCommand{0, 0, 64, 64, 0, number, region, 1});
+      forger.put_command(page, Command::kCopy, CopyCommand{0, 0, 64, 64, 0, number, memory_range, 1});
       EXPECT_THAT(broken(page), HasSubstr("has no")) << number;
     }
     forger.send(Call::kFree, Writer().put(Kind::kStream).put(stream));
@@ -577,27 +577,35 @@ TEST_P(DeviceServer, numbers_of_other_clients_mean_nothing) {
 
 TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothing_else) {
   Forger forger(supervisor().connect("forger").value());
-  const std::uint32_t region = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
   const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
   constexpr std::uint64_t kHuge = ~std::uint64_t{0};
   const CopyCommand wrong[] = {
-      {0, 0, 4097, 4097, 0, buffer, region, 1},      {0, 1, 4096, 4096, 0, buffer, region, 1},
-      {1, 0, 4096, 4096, 0, buffer, region, 1},      {kHuge, 0, 1, 1, 0, buffer, region, 1},
-      {0, kHuge, 1, 1, 0, buffer, region, 1},        {0, 0, kHuge, kHuge, 0, buffer, region, 0},
-      {0, 4096, 1, 1, 0, buffer, region, 0},         {0, 0, 64, 64, 65, buffer, region, 1},
-      {0, 0, 64, 0, 2, buffer, region, 1},           {0, 0, 1, kHuge / 2 + 1, 3, buffer, region, 0},
-      {0, 0, 64, 64, 0xFFFFFFFF, buffer, region, 0}, {0, 0, 1, 1, 0, buffer, region + 1, 1},  // the window, a buffer
-      {0, 0, 1, 1, 0, region + 1, region, 1},        {0, 4064, 33, 64, 1, buffer, region, 1},
+      {0, 0, 4097, 4097, 0, buffer, memory_range, 1},
+      {0, 1, 4096, 4096, 0, buffer, memory_range, 1},
+      {1, 0, 4096, 4096, 0, buffer, memory_range, 1},
+      {kHuge, 0, 1, 1, 0, buffer, memory_range, 1},
+      {0, kHuge, 1, 1, 0, buffer, memory_range, 1},
+      {0, 0, kHuge, kHuge, 0, buffer, memory_range, 0},
+      {0, 4096, 1, 1, 0, buffer, memory_range, 0},
+      {0, 0, 64, 64, 65, buffer, memory_range, 1},
+      {0, 0, 64, 0, 2, buffer, memory_range, 1},
+      {0, 0, 1, kHuge / 2 + 1, 3, buffer, memory_range, 0},
+      {0, 0, 64, 64, 0xFFFFFFFF, buffer, memory_range, 0},
+      {0, 0, 1, 1, 0, buffer, memory_range + 1, 1},  // the window, a buffer
+      {0, 0, 1, 1, 0, memory_range + 1, memory_range, 1},
+      {0, 4064, 33, 64, 1, buffer, memory_range, 1},
   };
   for (CopyCommand const& command : wrong) {
     Mapping page;
     forger.make_stream(page);
     forger.put_command(page, Command::kCopy, command);
-    EXPECT_NE(broken(page), "") << command.buffer_offset << " " << command.region_offset << " " << command.row_bytes;
+    EXPECT_NE(broken(page), "") << command.buffer_offset << " " << command.memory_range_offset << " "
+                                << command.row_bytes;
   }
   for (FillCommand const& command :
        {FillCommand{0, 4097, buffer, 0}, FillCommand{4096, 1, buffer, 0}, FillCommand{kHuge, 2, buffer, 0},
-        FillCommand{0, 1, region + 1, 0}, FillCommand{0, 1, 0, 0}}) {
+        FillCommand{0, 1, memory_range + 1, 0}, FillCommand{0, 1, 0, 0}}) {
     Mapping page;
     forger.make_stream(page);
     forger.put_command(page, Command::kFill, command);
@@ -830,9 +838,9 @@ TEST_P(DeviceServer, memory_counts_until_nothing_has_it_any_more) {
   ASSERT_EQ(forger.call(Call::kAllocatePinned, forty, -1, &frame), absl::OkStatus());
   Reader answer(frame.body);
   static_cast<void>(answer.take_status());
-  const auto region = answer.take<std::uint32_t>();
+  const auto memory_range = answer.take<std::uint32_t>();
   const auto window = answer.take<std::uint32_t>();
-  forger.send(Call::kFree, Writer().put(Kind::kRegion).put(region));
+  forger.send(Call::kFree, Writer().put(Kind::kMemoryRange).put(memory_range));
   EXPECT_TRUE(absl::IsResourceExhausted(forger.call(Call::kAllocatePinned, forty))) << "its window still has it";
   forger.send(Call::kFree, Writer().put(Kind::kBuffer).put(window));
   EXPECT_EQ(forger.call(Call::kAllocatePinned, forty), absl::OkStatus());

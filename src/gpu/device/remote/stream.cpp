@@ -150,7 +150,7 @@ RemoteStream::~RemoteStream() {
   state_->connection().free(Kind::kStream, number_);
 }
 
-Status RemoteStream::put_copy(Buffer& buffer, std::size_t offset, Connection::Place place, RowShape const& shape,
+Status RemoteStream::put_copy(Buffer& buffer, std::size_t offset, Connection::MemoryPlace place, RowShape const& shape,
                               std::size_t bytes, bool to_device) {
   const bool has_rows = shape.rows != 0;
   const CopyCommand command{offset,
@@ -159,7 +159,7 @@ Status RemoteStream::put_copy(Buffer& buffer, std::size_t offset, Connection::Pl
                             has_rows ? shape.stride : bytes,
                             shape.rows,
                             number_of(buffer),
-                            place.region,
+                            place.memory_range,
                             static_cast<std::uint32_t>(to_device)};
   return state_->put(Command::kCopy, Writer().put(command));
 }

@@ -81,8 +81,8 @@ class RemoteStream final : public Stream {
   /// `shape` without rows: one run of bytes.
   Status copy_in(Buffer& target, std::size_t offset, std::span<const std::byte> source, RowShape const& shape);
   Status copy_out(std::span<std::byte> target, Buffer& source, std::size_t offset, RowShape const& shape);
-  Status put_copy(Buffer& buffer, std::size_t offset, Connection::Place place, RowShape const& shape, std::size_t bytes,
-                  bool to_device);
+  Status put_copy(Buffer& buffer, std::size_t offset, Connection::MemoryPlace place, RowShape const& shape,
+                  std::size_t bytes, bool to_device);
 
   RemoteDevice* device_;
   std::shared_ptr<StreamState> state_;

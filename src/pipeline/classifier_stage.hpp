@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/graph.hpp"
+#include "packet/memory/packet_pool.hpp"
+#include "packet/memory/unit_queue.hpp"
+#include "pipeline/buffer_reservation.hpp"
+#include "pipeline/stage.hpp"
+#include "pipeline/unit_records.hpp"
+
+#include <catena/core/counter.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace catena::runtime {
+
+/// A branch after rx or an NF: divides each unit by a steering table. If all packets of a unit take one branch, the
+/// unit is passed on as it is. Otherwise each branch gets a part, without copies of packets; packets of a branch keep
+/// their order. Packets that have ended go to tx. Copies of a mirror are separate packets, with the number of the
+/// original; they have no data on a device.
+class ClassifierStage final : public HostStage {
+ public:
+  /// `from`: name of the NF, or "rx". `out`: the queues of the table's targets, in their order. `ended`: the queue of
+  /// tx, which may be one of them. Everything outlives this. `lines`: null if the chain writes no lines. Create it
+  /// after all upstream stages.
+  ClassifierStage(std::string const& from, chain::NextNodeTable const& table, memory::PacketPool& pool,
+                  memory::UnitQueue& in, std::vector<memory::UnitQueue*> out, memory::UnitQueue& ended,
+                  BufferReservation& reserve, RecordLog* lines = nullptr);
+  /// ResourceExhausted if a device that never answered keeps too much to continue.
+  Result<Progress> poll() override;
+  bool is_passive() const override { return true; }
+  std::string const& from() const { return from_; }
+  chain::NextNodeTable const& table() const { return *table_; }
+  // Of packets that were alive. Any thread.
+  std::uint64_t sent_to(std::size_t target) const { return sent_[target]; }
+  std::uint64_t mirrored_to(std::size_t target) const { return mirrored_[target]; }
+  std::uint64_t dropped() const { return dropped_; }      ///< by a row
+  std::uint64_t unmatched() const { return unmatched_; }  ///< dropped, as no row matched
+  std::uint64_t malformed() const { return malformed_; }  ///< dropped, as a row needs their hidden ports
+
+ private:
+  bool is_ready();
+  void steer(memory::Unit* unit);
+  std::size_t decide(packet::Batch const& packets);
+  void divide(memory::Unit* unit);
+  Counter* drops_of(std::uint8_t decision);
+  memory::Unit& part(std::size_t number, memory::Unit const& unit);
+  void divide_lines(memory::Unit const& unit);
+  void close();
+
+  std::string from_;
+  chain::NextNodeTable const* table_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  /// Of the targets, and of tx if it is not a target.
+  std::vector<memory::UnitQueue*> out_;
+  std::size_t ended_;                       ///< position of tx in out_
+  std::vector<std::size_t> mirrored_ways_;  ///< positions in out_ of the receivers of copies
+  BufferReservation* reserve_;
+  std::uint32_t number_;  ///< in the reserve
+  RecordLog* lines_;
+  /// An empty unit for each of out_, followed by one for the copies to each of mirrored_ways_; null: to be taken.
+  std::vector<memory::Unit*> parts_;
+  std::vector<std::uint32_t> spare_slots_;  ///< for copies
+  std::uint32_t used_slots_ = 0;
+  bool has_copies_ = false;             ///< of packets of the current unit
+  std::vector<std::uint8_t> ways_;      ///< of the current unit: for each packet a position in out_
+  std::vector<std::uint64_t> mirrors_;  ///< and the targets of its copies
+  std::vector<Counter> sent_;
+  std::vector<Counter> mirrored_;
+  Counter dropped_;
+  Counter unmatched_;
+  Counter malformed_;
+};
+
+}  // namespace catena::runtime

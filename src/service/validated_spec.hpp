@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/run_options.hpp"
+#include "io/shared_port.hpp"
+#include "nf/registry.hpp"
+#include "service/apply_record.hpp"
+#include "service/caller.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::service {
+
+/// A resource of one chain at a time, or of several if shared: a port, or a written file.
+struct Resource {
+  std::string name;  ///< as shown to users
+  bool is_shared = false;
+  io::PortMember member = {};  ///< of a shared port, the chain there
+};
+
+/// A chain after reading and checking, without any resources yet.
+struct ValidatedSpec {
+  chain::ChainConfig config;
+  chain::RunOptions options;
+  std::vector<Resource> resources;
+  Caller caller;
+  std::string fifo = {};  ///< an output that may wait for its reader; empty: no such output
+};
+
+/// Reads and checks a chain file with the rights of `caller`, in its own thread.
+/// Errors: as load_chain(), run_options_of() and check(); InvalidArgument if packets or lines use a standard stream,
+/// which belongs to the service; PermissionDenied for a DPDK device named by an unprivileged caller.
+Result<ValidatedSpec> prepare(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
+                              nf::Registry const& registry);
+
+/// Why two chains cannot have their resources at a time: the first conflict of `a` with `b`, of chain `of_b`, as text;
+/// empty: they can.
+std::string clash(std::vector<Resource> const& a, std::vector<Resource> const& b, std::string_view of_b);
+
+}  // namespace catena::service
