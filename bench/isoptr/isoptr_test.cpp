@@ -12,6 +12,7 @@
 #include "gpu/program/program.hpp"
 #include "gpu/program/testing/environment.hpp"
 
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 
@@ -93,7 +94,7 @@ class ChecksDeviceTest : public ::testing::Test {
   }
   nf::testing::RunResult peek(Checks checks) {
     ChecksDevice device(*real_, checks);
-    const std::vector<nf::testing::Frame> frames(3, nf::testing::make_frame(17, 1, 2, 3, 4, "any"));
+    const std::vector<packet::testing::Frame> frames(3, packet::testing::make_frame(17, 1, 2, 3, 4, "any"));
     auto result = nf::testing::run(peek_descriptor(), std::make_unique<PeekNf>(), frames, &device);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *std::move(result) : nf::testing::RunResult{};
@@ -193,7 +194,7 @@ class ProgramsTest : public ::testing::Test {
 };
 
 TEST_F(ProgramsTest, every_program_of_a_chain_has_its_checks_and_nothing_that_could_turn_them_off) {
-  std::ifstream in(nf::testing::source_path(concat("include/", kIsoPtr)));
+  std::ifstream in(source_path(concat("include/", kIsoPtr)));
   const std::string header{std::istreambuf_iterator<char>(in), {}};
   EXPECT_THAT(header, HasSubstr("inline constexpr bool kChecked = true;\n"));
   EXPECT_THAT(header, Not(HasSubstr("#if"))) << "nothing for the preprocessor to decide";

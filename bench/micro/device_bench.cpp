@@ -32,15 +32,15 @@ std::string data(std::string const& file) {
 }
 
 /// UDP frames of `bytes` bytes (without FCS) from the test chain's addresses.
-std::vector<nf::testing::Frame> frames(std::uint32_t count, std::uint32_t bytes) {
-  std::vector<nf::testing::Frame> result;
+std::vector<packet::testing::Frame> frames(std::uint32_t count, std::uint32_t bytes) {
+  std::vector<packet::testing::Frame> result;
   const std::string text(bytes - 42, 'a');
   for (std::uint32_t i = 0; i < count; ++i) {
     std::string payload = text;
     for (std::size_t at = 0; at < payload.size(); ++at) {
       payload[at] = static_cast<char>('a' + (at * 7 + i * 13) % 26);
     }
-    result.push_back(nf::testing::make_frame(
+    result.push_back(packet::testing::make_frame(
         packet::kProtocolUdp, 0x0A000000 + i, 0x0A000000 + i * 2654435761U % 0x1000000,
         static_cast<std::uint16_t>(1024 + i % 5000), static_cast<std::uint16_t>(i % 3000), payload));
   }

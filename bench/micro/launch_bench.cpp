@@ -94,7 +94,7 @@ Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets, std::uint32
     traffic->units.push_back(unit);
     for (; unit->count < pool.unit_packets(); ++unit->count) {
       const std::uint32_t number = first + unit->count;
-      const nf::testing::Frame frame = nf::testing::make_frame(
+      const packet::testing::Frame frame = packet::testing::make_frame(
           packet::kProtocolUdp, 0x0A000000 + number, 0x0A000000 + number * 2654435761U % 0x1000000,
           static_cast<std::uint16_t>(1024 + number % 5000), static_cast<std::uint16_t>(number % 3000),
           std::string(kBytes - 42, 'a'));

@@ -33,8 +33,8 @@ constexpr int kRepeats = 5;
 std::vector<std::uint8_t> frame_for(std::uint32_t chain, std::size_t bytes) {
   constexpr std::size_t kHeaders = 42 + 4;  // with the tag
   std::vector<std::uint8_t> frame =
-      nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0x0A000001 | chain << 16, 1000, 53,
-                              std::string(bytes - std::min(bytes, kHeaders), 'x'));
+      packet::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0x0A000001 | chain << 16, 1000, 53,
+                                  std::string(bytes - std::min(bytes, kHeaders), 'x'));
   const auto vlan = static_cast<std::uint16_t>(chain + 1);
   const std::array<std::uint8_t, 4> tag{0x81, 0, static_cast<std::uint8_t>(vlan >> 8), static_cast<std::uint8_t>(vlan)};
   frame.insert(frame.begin() + 12, tag.begin(), tag.end());
@@ -46,7 +46,7 @@ TrafficMatch match_of(std::uint32_t chain, bool by_vlan) {
   if (by_vlan) {
     match.vlan = static_cast<std::uint16_t>(chain + 1);
   } else {
-    match.destination = nf::Ipv4Prefix{0x0A000000 | chain << 16, 16};
+    match.destination = packet::Ipv4Prefix{0x0A000000 | chain << 16, 16};
   }
   return match;
 }

@@ -4,6 +4,7 @@
 // their counter `bytes` says what the table takes. Keys are near the borders of rules, addresses within routes; 65536
 // of them, in an order that no branch predictor learns.
 #include <benchmark/benchmark.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 #include <algorithm>
@@ -123,7 +124,7 @@ void build_tree(benchmark::State& state) {
 }
 
 std::vector<lpm::Route> const& routes() {
-  static const std::vector<lpm::Route> kRoutes = lpm::testing::internet_routes(catena::nf::testing::shared_data(), 64);
+  static const std::vector<lpm::Route> kRoutes = lpm::testing::internet_routes(shared_data(), 64);
   return kRoutes;
 }
 

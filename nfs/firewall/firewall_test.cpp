@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/frames.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/testing/run_everywhere.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <memory>
 #include <string>
@@ -42,7 +42,7 @@ class FirewallTest : public ::testing::Test {
         catena_nf_firewall(), [&] { return make(yaml); }, frames);
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 }  // namespace catena::firewall::testing

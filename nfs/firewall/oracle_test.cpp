@@ -5,6 +5,7 @@
 // ports that no packet of their protocol has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ class ExpectedRules : public testing::FirewallTest {
 
 class Oracle : public ExpectedRules {
  protected:
-  const std::string data_ = nf::testing::shared_data() + "/firewall/";
+  const std::string data_ = shared_data() + "/firewall/";
 };
 
 class ClassBenchTrace : public Oracle, public ::testing::WithParamInterface<std::pair<const char*, std::size_t>> {};

@@ -2,10 +2,10 @@
 // An NF that takes the place of another one in a running chain.
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/testing/portable.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,6 @@
 namespace catena::ipsec::testing {
 namespace {
 
-using nf::testing::ScratchFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -6,6 +6,7 @@
 #include "device_state.hpp"
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/testing/vector_file.hpp>
@@ -23,7 +24,7 @@ using nf::testing::Vector;
 
 /// Of a file of the shared test data.
 std::vector<Vector> read_vectors(std::string const& name, std::string_view first) {
-  return nf::testing::read_vectors(nf::testing::shared_data() + "/crypto/" + name, first);
+  return nf::testing::read_vectors(shared_data() + "/crypto/" + name, first);
 }
 
 Association with_keys(Bytes const& encryption, Bytes const& authentication) {

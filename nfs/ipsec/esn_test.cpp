@@ -2,9 +2,9 @@
 // Extended sequence numbers (RFC 4303 section 2.2.1 and Appendix A), and the end of those that are not.
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/oracle.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class Peer : public ::testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return std::move(out).value_or(std::vector<Frame>());
   }
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 // every size modulo 4, 16 and 64, while the low half wraps

@@ -7,10 +7,10 @@
 // Packets are put back between two batches, unmeasured. Times are CPU time.
 #include "ipsec.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -40,7 +40,7 @@ constexpr const char* kSaFile = R"(associations:
 )";
 
 std::unique_ptr<nf::Nf> make_nf(std::string const& direction) {
-  const nf::testing::ScratchFolder folder;
+  const ScratchFolder folder;
   folder.write("sa.yaml", kSaFile);
   return value_or_throw(
       nf::testing::make_nf(catena_nf_ipsec(), "direction: " + direction + "\nsa: sa.yaml\n", folder.path()));

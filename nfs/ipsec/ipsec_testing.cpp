@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ std::string hex(Frame const& frame) {
 }  // namespace
 
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more) {
-  const nf::testing::ScratchFolder folder;
+  const ScratchFolder folder;
   folder.write("sa.yaml", sa_text);
   return nf::testing::make_nf(catena_nf_ipsec(), concat("direction: ", direction, "\nsa: sa.yaml\n", more, "\n"),
                               folder.path());

@@ -2,9 +2,10 @@
 // Peers that share no code with this project judge what we encrypt, and we decrypt what they encrypt: scapy and tshark.
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/oracle.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 
@@ -106,7 +107,7 @@ class Oracle : public ::testing::Test {
     return std::move(encrypted).value_or(std::vector<Frame>());
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 /// Sizes 42 .. 1541 bytes: with every remainder modulo 4, 16 and 64, through all three tunnels.
@@ -131,7 +132,7 @@ TEST_F(Oracle, tshark_decrypts_packets_of_every_size) {
 class MixedTraffic : public Oracle {
  protected:
   void SetUp() override {
-    auto capture = nf::testing::read_capture(nf::testing::shared_data() + "/traces/mixed.pcap");
+    auto capture = nf::testing::read_capture(shared_data() + "/traces/mixed.pcap");
     ASSERT_TRUE(capture.ok()) << capture.status();
     frames_ = ipv4_frames(*capture);
     ASSERT_GT(frames_.size(), 1500U);

@@ -3,9 +3,9 @@
 // tests/system/ipsec_restart_test.py.
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,6 @@ namespace catena::ipsec::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nf::testing::ScratchFolder;
 using ::testing::HasSubstr;
 
 constexpr nf::RunContext kLive{.live_tx = true, .new_keys = false};

@@ -33,7 +33,7 @@ Result<Prefix> read_prefix(nf::Config& config, std::string_view key) {
   if (text == "any") {
     return Prefix{};
   }
-  nf::Ipv4Prefix prefix;
+  packet::Ipv4Prefix prefix;
   if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.prefix(prefix); })) {
     return config.error(
         key, concat("'", key, "' is '", text,
@@ -42,7 +42,7 @@ Result<Prefix> read_prefix(nf::Config& config, std::string_view key) {
   const std::uint32_t mask = prefix.mask();
   if ((prefix.address & ~mask) != 0) {
     return config.error(key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ",
-                                    nf::to_string({prefix.address & mask, prefix.length})));
+                                    packet::to_string({prefix.address & mask, prefix.length})));
   }
   return Prefix{prefix.address, mask};
 }

@@ -2,9 +2,9 @@
 // Several NFs with one configuration that divide the packets: each packet fares as with one NF.
 #include "ipsec_testing.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using nf::testing::make_frame;
 using nf::testing::PacketStore;
-using nf::testing::ScratchFolder;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 

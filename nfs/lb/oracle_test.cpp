@@ -2,8 +2,8 @@
 // Others that translate packets judge our translation: scapy, and the Linux kernel's destination NAT.
 #include <gtest/gtest.h>
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/oracle.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include "lb_testing.hpp"
 
@@ -65,7 +65,7 @@ class Oracle : public ::testing::Test {
     folder_.write("rules.json", rules + "]");
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
   std::vector<Frame> frames_;
 
  private:

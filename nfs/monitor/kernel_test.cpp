@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/traffic.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <cstring>
 #include <map>
@@ -39,7 +39,7 @@ class Probe final : public nf::Nf {
 /// Packets of all kinds of flows and lengths, in flows of one packet, of some and of very many.
 std::vector<Frame> kernel_traffic() {
   std::vector<Frame> frames;
-  for (Frame const& frame : nf::testing::frames_of_every_kind()) {
+  for (Frame const& frame : packet::testing::frames_of_every_kind()) {
     frames.insert(frames.end(), 3, frame);
   }
   frames.insert(frames.end(), 600, make_frame(17, 1, 2, 3, 4, std::string(1400, 'x')));
@@ -54,7 +54,7 @@ std::vector<Frame> kernel_traffic() {
   for (std::uint32_t i = 0; i < 600; ++i) {
     frames.push_back(make_frame(17, i, 2, 3, 4, ""));
   }
-  std::vector<Frame> const hostile = nf::testing::hostile_frames();
+  std::vector<Frame> const hostile = packet::testing::hostile_frames();
   frames.insert(frames.end(), hostile.begin(), hostile.end());
   return frames;
 }

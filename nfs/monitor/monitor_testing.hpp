@@ -4,8 +4,8 @@
 #include "flow_sums.hpp"
 #include "monitor.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <cstdint>
 #include <iosfwd>
@@ -38,8 +38,6 @@ class RecordingSink final : public RecordSink {
 };
 
 namespace testing {
-
-using nf::testing::ScratchFolder;
 
 /// Runs a monitor with this configuration over the frames, on the CPU or on a device; relative file names start in
 /// `folder`. Expects no dropped or changed packet and, with a device, kernel execution.

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/oracle.hpp>
 
@@ -131,7 +132,7 @@ class Oracle : public ::testing::Test {
 class Captures : public Oracle, public ::testing::WithParamInterface<std::string_view> {
  protected:
   void SetUp() override {
-    path_ = concat(nf::testing::shared_data(), "/traces/", GetParam());
+    path_ = concat(shared_data(), "/traces/", GetParam());
     auto frames = nf::testing::read_capture(path_, 65'535);
     ASSERT_TRUE(frames.ok()) << frames.status();
     for (Frame const& frame : *frames) {

@@ -5,8 +5,8 @@
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/oracle.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <algorithm>
 #include <map>
@@ -46,7 +46,7 @@ Frame make_error(std::uint32_t src, std::uint32_t dst, std::uint8_t code, std::u
 /// Flows of all kinds in both directions, with pauses about as long as the time-outs, in the order of time.
 Traffic mixed_traffic(std::size_t packets) {
   auto random = [engine = std::mt19937(17)]() mutable { return static_cast<std::uint32_t>(engine()); };
-  const std::vector<Frame> others = nf::testing::frames_of_every_kind();
+  const std::vector<Frame> others = packet::testing::frames_of_every_kind();
   Traffic traffic;
   std::uint64_t now_ns = 1'700'000'000 * kTestSecond;
   for (std::size_t i = 0; i < packets; ++i) {

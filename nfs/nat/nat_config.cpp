@@ -20,21 +20,21 @@ nf::TextCursor cursor_at(std::string const& text, std::string const& file) {
   return cursor;
 }
 
-Result<std::vector<nf::Ipv4Prefix>> read_inside(nf::Config& config) {
+Result<std::vector<packet::Ipv4Prefix>> read_inside(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings(kInside));
   if (texts.empty() || texts.size() > kMaxInsidePrefixes) {
     return config.error(kInside, concat("'inside' has ", texts.size(), " prefixes; write 1 to ", kMaxInsidePrefixes));
   }
-  std::vector<nf::Ipv4Prefix> prefixes;
+  std::vector<packet::Ipv4Prefix> prefixes;
   for (std::string const& text : texts) {
-    nf::Ipv4Prefix prefix;
+    packet::Ipv4Prefix prefix;
     nf::TextCursor cursor = cursor_at(text, config.file());
     if (!cursor.prefix(prefix) || (cursor.skip_blanks(), !cursor.at_end())) {
       return config.error(kInside, concat("'inside' has ", cursor.quoted_word(), "; write a prefix as 10.0.0.0/8"));
     }
     if ((prefix.address & ~prefix.mask()) != 0) {
       return config.error(kInside, concat("'inside' has ", text, ", with bits set after its length; write ",
-                                          nf::to_string({prefix.address & prefix.mask(), prefix.length})));
+                                          packet::to_string({prefix.address & prefix.mask(), prefix.length})));
     }
     prefixes.push_back(prefix);
   }
@@ -62,20 +62,20 @@ Result<AddressRange> read_range(nf::Config const& config, std::string const& tex
   return range;
 }
 
-bool overlaps(AddressRange const& range, nf::Ipv4Prefix const& prefix) {
+bool overlaps(AddressRange const& range, packet::Ipv4Prefix const& prefix) {
   return range.first <= (prefix.address | ~prefix.mask()) && prefix.address <= range.last;
 }
 
-Result<std::vector<AddressRange>> read_external(nf::Config& config, std::vector<nf::Ipv4Prefix> const& inside) {
+Result<std::vector<AddressRange>> read_external(nf::Config& config, std::vector<packet::Ipv4Prefix> const& inside) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings(kExternal));
   std::vector<AddressRange> ranges;
   std::uint64_t addresses = 0;
   for (std::string const& text : texts) {
     CATENA_ASSIGN_OR_RETURN(const AddressRange range, read_range(config, text));
-    for (nf::Ipv4Prefix const& prefix : inside) {
+    for (packet::Ipv4Prefix const& prefix : inside) {
       if (overlaps(range, prefix)) {
-        return config.error(
-            kExternal, concat("'external' has ", text, ", which overlaps the inside prefix ", nf::to_string(prefix)));
+        return config.error(kExternal, concat("'external' has ", text, ", which overlaps the inside prefix ",
+                                              packet::to_string(prefix)));
       }
     }
     addresses += std::uint64_t{range.last} - range.first + 1;
@@ -89,7 +89,7 @@ Result<std::vector<AddressRange>> read_external(nf::Config& config, std::vector<
             [](AddressRange const& a, AddressRange const& b) { return a.first < b.first; });
   for (std::size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].first <= ranges[i - 1].last) {
-      return config.error(kExternal, concat("'external' names ", nf::to_string({ranges[i].first, 32}),
+      return config.error(kExternal, concat("'external' names ", packet::to_string({ranges[i].first, 32}),
                                             " twice; write each address once"));
     }
   }

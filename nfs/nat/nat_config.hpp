@@ -23,13 +23,14 @@ struct AddressRange {
 
 /// The two sides of the NAT. Immutable.
 struct Realms {
-  std::vector<nf::Ipv4Prefix> inside;
+  std::vector<packet::Ipv4Prefix> inside;
   std::uint64_t inside_ports = ~std::uint64_t{0};  ///< bit n: packets on port n may come from inside
   std::vector<AddressRange> external;              ///< sorted by address, without overlaps
 
   bool is_inside(std::uint32_t address) const {
-    return std::any_of(inside.begin(), inside.end(),
-                       [address](nf::Ipv4Prefix const& prefix) { return (address & prefix.mask()) == prefix.address; });
+    return std::any_of(inside.begin(), inside.end(), [address](packet::Ipv4Prefix const& prefix) {
+      return (address & prefix.mask()) == prefix.address;
+    });
   }
   bool is_inside_port(std::uint16_t port) const {
     return inside_ports == ~std::uint64_t{0} || (port < kMaxPorts && (inside_ports >> port & 1U) != 0);

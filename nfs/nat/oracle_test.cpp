@@ -2,8 +2,8 @@
 // Others that share no code with this project say what must become of a packet: scapy, and the kernel's own NAT.
 #include <gtest/gtest.h>
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/oracle.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include "nat_testing.hpp"
 
@@ -44,7 +44,7 @@ class Oracle : public ::testing::Test {
     return std::move(frames).value_or(std::vector<Frame>());
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(Oracle, packets_and_errors_become_what_scapy_says) {

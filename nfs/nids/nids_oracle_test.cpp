@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real captures, with the hits that pyahocorasick and Hyperscan agree on and the alerts that Suricata raised, at every
-// place. The data lies beside the checkout (see catena::nf::testing::shared_data()).
+// place. The data lies beside the checkout (see shared_data()).
 #include "functions/match/rule_parser.hpp"
 #include "test_support.hpp"
 
+#include <catena/core/testing/test_data.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
@@ -32,7 +33,7 @@ class SharedData : public ::testing::Test {
   }
   std::vector<nf::testing::Frame> capture(std::string const& name) const { return read(root_ + "/traces/" + name); }
 
-  const std::string root_ = nf::testing::shared_data();
+  const std::string root_ = shared_data();
 };
 
 std::string read_text(std::string const& path) {

@@ -3,8 +3,9 @@
 
 #include "nids.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -20,8 +21,6 @@
 /// Shared by the tests of the NIDS.
 namespace catena::nids::testing {
 
-using nf::testing::ScratchFolder;
-
 /// Null for the CPU, then every available device.
 inline std::vector<device::Device*> places() {
   std::vector<device::Device*> all{nullptr};
@@ -32,7 +31,7 @@ inline std::vector<device::Device*> places() {
 }
 using nf::testing::name_of;
 
-inline std::string testdata(std::string const& name) { return nf::testing::source_path("nfs/nids/testdata/" + name); }
+inline std::string testdata(std::string const& name) { return source_path("nfs/nids/testdata/" + name); }
 
 /// One parsed record line.
 struct Record {

@@ -47,7 +47,7 @@ Result<MacAddress> read_mac(nf::Config& entry, std::string_view key) {
 /// "10.9.0.1/24": a host's address in its network.
 Result<PortAddress> read_address(nf::Config& entry, PortTable const& others) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, entry.string("address"));
-  nf::Ipv4Prefix prefix;
+  packet::Ipv4Prefix prefix;
   nf::TextCursor cursor(text, "");
   const bool is_prefix = text.find('/') != std::string::npos && cursor.next_line() && cursor.prefix(prefix);
   cursor.skip_blanks();

@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/run_everywhere.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/icmp.hpp>
 
@@ -76,7 +76,7 @@ class Rfc1812 : public ::testing::Test {
     }
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(Rfc1812, no_packet_from_an_address_that_is_no_hosts_is_forwarded) {

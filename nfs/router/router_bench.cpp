@@ -8,13 +8,14 @@
 #include <benchmark/benchmark.h>
 #include <rte_fib.h>
 #include <rte_memory.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/bench.hpp>
-#include <catena/nf/testing/frames.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/text_file.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -42,7 +43,7 @@ class RouteFile {
  public:
   RouteFile() : path_(std::filesystem::temp_directory_path() / concat("catena_bench_routes_", ::getpid(), ".txt")) {
     std::ofstream file(path_);
-    const std::string data = nf::testing::shared_data();
+    const std::string data = shared_data();
     if (!data.empty()) {
       label_ = "Internet table";
       std::FILE* unzip = ::popen(concat("gzip -dc '", data, "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
@@ -55,7 +56,7 @@ class RouteFile {
     }
     label_ = "random prefixes";
     for (std::uint32_t network = 0; count_ < 200000; network += 83) {
-      file << nf::to_string({network << 8, 24}) << ' ' << ++count_ % kPorts << '\n';
+      file << packet::to_string({network << 8, 24}) << ' ' << ++count_ % kPorts << '\n';
     }
   }
   ~RouteFile() { std::filesystem::remove(path_); }

@@ -3,9 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/scratch_folder.hpp>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/run_everywhere.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 #include <catena/nf/text_file.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -51,7 +52,7 @@ class Router : public ::testing::Test {
         catena_nf_router(), [&] { return make(yaml); }, frames, options);
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(Router, longest_prefix_gives_the_port) {
@@ -169,7 +170,7 @@ TEST_F(Router, every_port_number_can_be_a_next_hop) {
   std::vector<Frame> frames;
   for (std::uint32_t port = 0; port <= lpm::kMaxPort; ++port) {  // a /32 each, each in a /24 of its own
     const std::uint32_t address = 0x0A000001 + (port << 8);
-    text += concat(nf::to_string({address, 32}), " ", port, "\n");
+    text += concat(packet::to_string({address, 32}), " ", port, "\n");
     if (port % 16 == 13 || port > lpm::kMaxPort - 3 || (port > 32760 && port < 32775)) {
       frames.push_back(frame_to(address));
       frames.push_back(frame_to(address + 1));
@@ -237,7 +238,7 @@ class FullTable : public Router {
   static constexpr std::uint32_t kPorts = 64;
 
   void SetUp() override {
-    const std::string data = nf::testing::shared_data();
+    const std::string data = shared_data();
     if (data.empty()) {
       GTEST_SKIP() << "the shared test data is not beside the checkout";
     }

@@ -449,14 +449,14 @@ TEST(ChainFile, a_shared_port_says_what_the_chain_takes) {
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_TRUE(chain->rx.is_shared);
   EXPECT_TRUE(chain->tx.is_shared);
-  EXPECT_THAT(
-      chain->rx.matches,
-      testing::ElementsAre(io::TrafficMatch{.vlan = io::kUntagged,
-                                            .source = nf::Ipv4Prefix{0x0A010000, 16},
-                                            .protocol = 17,
-                                            .source_ports = io::PortRange{1024, 65535},
-                                            .destination_ports = io::PortRange{53, 53}},
-                           io::TrafficMatch{.vlan = 10, .destination = nf::Ipv4Prefix{0x0A000001, 32}, .protocol = 6}));
+  EXPECT_THAT(chain->rx.matches,
+              testing::ElementsAre(
+                  io::TrafficMatch{.vlan = io::kUntagged,
+                                   .source = packet::Ipv4Prefix{0x0A010000, 16},
+                                   .protocol = 17,
+                                   .source_ports = io::PortRange{1024, 65535},
+                                   .destination_ports = io::PortRange{53, 53}},
+                  io::TrafficMatch{.vlan = 10, .destination = packet::Ipv4Prefix{0x0A000001, 32}, .protocol = 6}));
   EXPECT_TRUE(chain->tx.matches.empty());
 }
 

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <string>
 
@@ -131,7 +131,7 @@ class FlowKeys : public ::testing::Test {
                        folder_.path("c.yaml"));
   }
   std::string error(std::string const& flow) const { return std::string(parse_flow(flow).status().message()); }
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(FlowKeys, name_the_chains_of_other_hosts) {

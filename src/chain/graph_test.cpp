@@ -9,6 +9,7 @@
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/text_file.hpp>
 
 #include <string>
 #include <vector>
@@ -239,13 +240,13 @@ TEST(NextNodeTable, takes_the_first_row_that_a_packet_meets) {
   EXPECT_FALSE(table.is_direct());
   const auto decide = [&table](std::uint8_t protocol, const char* source, const char* destination, std::uint16_t port) {
     const auto address = [](const char* text) {
-      nf::Ipv4Prefix prefix;
+      packet::Ipv4Prefix prefix;
       nf::TextCursor cursor(text, "");
       EXPECT_TRUE(cursor.next_line() && cursor.prefix(prefix));
       return prefix.address;
     };
-    const std::vector<nf::testing::Frame> frames{
-        nf::testing::make_frame(protocol, address(source), address(destination), 1000, port, "text")};
+    const std::vector<packet::testing::Frame> frames{
+        packet::testing::make_frame(protocol, address(source), address(destination), 1000, port, "text")};
     nf::testing::PacketStore store(frames);
     const NextNodeTable::Decision decision = table.decide(store.all()[0]);
     return std::pair<int, std::uint64_t>(decision.to, decision.mirrors);
@@ -268,11 +269,11 @@ TEST(NextNodeTable, drops_at_the_first_row_that_asks_for_ports_what_hides_them) 
       kRx);
   ASSERT_THAT(table.targets(), ElementsAre(0, 1, 2, kTx)) << "a, b, c and tx";
   const auto decide = [&table](std::uint32_t source, std::uint16_t fragment, std::size_t bytes) {
-    nf::testing::Frame frame = nf::testing::make_frame(packet::kProtocolTcp, source, 1, 1000, 22, "text");
+    packet::testing::Frame frame = packet::testing::make_frame(packet::kProtocolTcp, source, 1, 1000, 22, "text");
     frame.resize(34 + bytes);
     packet::store_be16(&frame[16], static_cast<std::uint16_t>(20 + bytes));
     packet::store_be16(&frame[20], fragment);
-    const std::vector<nf::testing::Frame> frames{frame};
+    const std::vector<packet::testing::Frame> frames{frame};
     nf::testing::PacketStore store(frames);
     const NextNodeTable::Decision decision = table.decide(store.all()[0]);
     return std::pair<int, std::uint64_t>(decision.to, decision.mirrors);
@@ -294,7 +295,8 @@ TEST(NextNodeTable, tells_outputs_of_its_nf_from_those_of_others) {
       "    - {from: b, output: odd, to: c}\n    - {from: b, output: alert, to: drop}\n"
       "    - {from: b, match: {verdict: alert}, to: tx}\n    - {from: c, to: tx}\n",
       1, "  unmatched: c\n");
-  const std::vector<nf::testing::Frame> frames{nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "text")};
+  const std::vector<packet::testing::Frame> frames{
+      packet::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "text")};
   nf::testing::PacketStore store(frames);
   const packet::Packet packet = store.all()[0];
   const auto target = [&] { return table.decide(packet).to; };

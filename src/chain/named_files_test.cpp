@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/named_files.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,6 @@ namespace catena::chain {
 namespace {
 
 namespace fs = std::filesystem;
-using nf::testing::ScratchFolder;
 using ::testing::HasSubstr;
 
 NamedFile read(std::string path) { return {"rx", "c.yaml:5:14", std::move(path), false}; }

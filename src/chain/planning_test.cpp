@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 namespace catena::chain {
@@ -30,7 +31,7 @@ TEST(ProfileOf, a_replay_is_its_list_of_sizes) {
 TEST(ProfileOf, a_capture_is_its_first_frames) {
   PortConfig rx;
   rx.kind = PortKind::kPcap;
-  rx.target = nf::testing::source_path("examples/branch-office.pcap");
+  rx.target = source_path("examples/branch-office.pcap");
   const Result<plan::PacketProfile> profile = profile_of(rx);
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_NEAR(profile->average_bytes(), 595.76, 0.01) << "as capinfos -z says";

@@ -23,7 +23,6 @@
 namespace catena::io {
 namespace {
 
-using nf::testing::ScratchFolder;
 using testing::Frame;
 using ::testing::HasSubstr;
 using testing::make_pool;

@@ -3,7 +3,7 @@
 #include "io/source.hpp"
 #include "io/test_support.hpp"
 
-#include <catena/nf/testing/harness.hpp>
+#include <catena/core/testing/test_data.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,6 @@
 namespace catena::io {
 namespace {
 
-using nf::testing::ScratchFolder;
 using ::testing::AllOf;
 using testing::Captured;
 using testing::count_of;
@@ -92,7 +91,7 @@ std::vector<std::uint64_t> numbers_from_0(std::size_t count) {
 
 class SharedCapture : public ::testing::TestWithParam<const char*> {
  protected:
-  const std::string path_ = nf::testing::shared_data() + "/traces/" + GetParam();
+  const std::string path_ = shared_data() + "/traces/" + GetParam();
 };
 
 TEST_P(SharedCapture, passes_byte_for_byte) {
@@ -136,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Traces, SharedCapture, ::testing::Values("mixed.pcap", 
 TEST(PcapSource, reads_hostile_captures_as_far_as_libpcap_does) {
   const auto pool = make_pool();
   std::size_t ethernet = 0;
-  for (auto const& entry : std::filesystem::directory_iterator(nf::testing::shared_data() + "/malformed")) {
+  for (auto const& entry : std::filesystem::directory_iterator(shared_data() + "/malformed")) {
     const std::string path = entry.path().string();
     Captured judge = read_with_libpcap(path);
     const auto source = open_pcap_source(path);

@@ -2,8 +2,8 @@
 #include "io/shared_port_registry.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/harness.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -142,7 +142,7 @@ std::shared_ptr<Port> attach(SharedPortRegistry& switches, memory::PacketPool& p
 Frame frame_to(std::uint16_t dport, std::uint32_t number = 0, std::size_t bytes = 20) {
   std::string payload(bytes, 'x');
   std::memcpy(payload.data(), &number, sizeof number);
-  return nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, dport, payload);
+  return packet::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, dport, payload);
 }
 
 std::vector<Frame> take(Port& port, memory::PacketPool& pool) {
@@ -593,7 +593,7 @@ TEST(PortSwitch, two_chains_may_not_want_the_same_frames) {
   const auto web = attach(*switches, *pool, "web", {kWeb});
   EXPECT_EQ(switches->attach("wire", {"other", {kNames, kWeb}}, *pool).status().message(),
             "device wire: chains 'other' (dport 80) and 'web' (dport 80) want the same frames");
-  const TrafficMatch crossing{.source = nf::Ipv4Prefix{0x0A000000, 8}};
+  const TrafficMatch crossing{.source = packet::Ipv4Prefix{0x0A000000, 8}};
   EXPECT_EQ(switches->attach("wire", {"ten", {crossing}}, *pool).status().message(),
             "device wire: chains 'ten' (src 10.0.0.0/8) and 'web' (dport 80) want some of the same frames, and each "
             "also wants others");

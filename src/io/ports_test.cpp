@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/sink.hpp"
 
-#include <catena/nf/testing/harness.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
@@ -32,7 +31,6 @@
 namespace catena::io {
 namespace {
 
-using nf::testing::ScratchFolder;
 using ::testing::AllOf;
 using testing::count_of;
 using testing::Frame;

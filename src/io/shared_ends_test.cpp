@@ -12,7 +12,6 @@
 namespace catena::io {
 namespace {
 
-using nf::testing::ScratchFolder;
 using testing::make_frames;
 using testing::make_pool;
 using testing::read_with_libpcap;

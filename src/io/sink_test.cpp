@@ -3,8 +3,8 @@
 #include "io/sink.hpp"
 #include "io/test_support.hpp"
 
-#include <catena/nf/testing/harness.hpp>
 #include <catena/packet/fragments.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,7 @@
 namespace catena::io {
 namespace {
 
-using nf::testing::make_frame;
-using nf::testing::ScratchFolder;
+using packet::testing::make_frame;
 using testing::count_of;
 using testing::Frame;
 using testing::make_pool;
@@ -29,8 +28,8 @@ constexpr std::uint16_t kMtu = 600;
 Frame datagram(std::size_t payload_bytes, bool keep_whole = false) {
   static char letter = 'a';
   const std::string payload(payload_bytes, letter++);
-  return nf::testing::with_fragment(make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, payload),
-                                    keep_whole ? 0x4000 : 0);
+  return packet::testing::with_fragment(make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, payload),
+                                        keep_whole ? 0x4000 : 0);
 }
 
 /// A unit of `frames`, all marked with kMtu; frame i arrived at i ns.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/nf/testing/scratch_folder.hpp>
+#include <catena/core/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 

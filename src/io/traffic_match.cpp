@@ -30,7 +30,7 @@ std::uint16_t vlan_of(const std::uint8_t* frame, std::uint32_t length) {
   return is_tagged ? packet::load_be16(frame + kMacBytes + 2) & kVlanMask : kUntagged;
 }
 
-bool contains(nf::Ipv4Prefix const& prefix, std::uint32_t address) {
+bool contains(packet::Ipv4Prefix const& prefix, std::uint32_t address) {
   return ((address ^ prefix.address) & prefix.mask()) == 0;
 }
 
@@ -77,7 +77,7 @@ Met fits(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers co
 
 Overlap overlap(std::uint32_t a, std::uint32_t b) { return a == b ? Overlap::kSame : Overlap::kNone; }
 
-Overlap overlap(nf::Ipv4Prefix const& a, nf::Ipv4Prefix const& b) {
+Overlap overlap(packet::Ipv4Prefix const& a, packet::Ipv4Prefix const& b) {
   if (((a.address ^ b.address) & a.mask() & b.mask()) != 0) {
     return Overlap::kNone;
   }
@@ -143,10 +143,10 @@ std::string to_string(TrafficMatch const& match) {
     add("vlan", *match.vlan == kUntagged ? "untagged" : concat(*match.vlan));
   }
   if (match.source) {
-    add("src", nf::to_string(*match.source));
+    add("src", packet::to_string(*match.source));
   }
   if (match.destination) {
-    add("dst", nf::to_string(*match.destination));
+    add("dst", packet::to_string(*match.destination));
   }
   if (match.protocol) {
     add("protocol", concat(int{*match.protocol}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/nf/text_file.hpp>
+#include <catena/packet/ipv4_prefix.hpp>
 #include <catena/packet/layers.hpp>
 
 #include <array>
@@ -28,9 +28,9 @@ struct PortRange {
 
 /// Matches frames that meet each given condition; all frames without a condition.
 struct TrafficMatch {
-  std::optional<std::uint16_t> vlan = {};          ///< of the outer tag
-  std::optional<nf::Ipv4Prefix> source = {};       ///< this and the members below: of the IPv4 header after the tags
-  std::optional<nf::Ipv4Prefix> destination = {};  ///< bits after the prefix are ignored
+  std::optional<std::uint16_t> vlan = {};         ///< of the outer tag
+  std::optional<packet::Ipv4Prefix> source = {};  ///< this and the members below: of the IPv4 header after the tags
+  std::optional<packet::Ipv4Prefix> destination = {};  ///< bits after the prefix are ignored
   std::optional<std::uint8_t> protocol = {};
   /// TCP and UDP, by packet::shown_ports(): never met by a fragment after the first.
   std::optional<PortRange> source_ports = {};

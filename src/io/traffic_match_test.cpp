@@ -2,9 +2,9 @@
 #include "io/traffic_match.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/testing/frames.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
@@ -24,11 +24,11 @@
 namespace catena::io {
 namespace {
 
-using nf::testing::ends_after;
-using nf::testing::make_arp_request;
-using nf::testing::make_echo;
-using nf::testing::make_frame;
-using nf::testing::with_fragment;
+using packet::testing::ends_after;
+using packet::testing::make_arp_request;
+using packet::testing::make_echo;
+using packet::testing::make_frame;
+using packet::testing::with_fragment;
 using Frame = std::vector<std::uint8_t>;
 
 constexpr std::uint16_t kLaterFragment = 10;
@@ -73,12 +73,12 @@ TrafficMatch random_match(std::mt19937& random) {
   const auto pick = [&random](auto const& values) { return values[random() % values.size()]; };
   TrafficMatch match;
   match.vlan = pick(std::array<std::optional<std::uint16_t>, 5>{std::nullopt, std::nullopt, kUntagged, 10, 20});
-  const std::array<std::optional<nf::Ipv4Prefix>, 6> prefixes{std::nullopt,
-                                                              std::nullopt,
-                                                              nf::Ipv4Prefix{0x0A000000, 8},
-                                                              nf::Ipv4Prefix{0x0A010000, 16},
-                                                              nf::Ipv4Prefix{0x0A010203, 32},
-                                                              nf::Ipv4Prefix{0, 0}};
+  const std::array<std::optional<packet::Ipv4Prefix>, 6> prefixes{std::nullopt,
+                                                                  std::nullopt,
+                                                                  packet::Ipv4Prefix{0x0A000000, 8},
+                                                                  packet::Ipv4Prefix{0x0A010000, 16},
+                                                                  packet::Ipv4Prefix{0x0A010203, 32},
+                                                                  packet::Ipv4Prefix{0, 0}};
   match.source = pick(prefixes);
   match.destination = pick(prefixes);
   match.protocol = pick(std::array<std::optional<std::uint8_t>, 4>{std::nullopt, std::nullopt, packet::kProtocolTcp,
@@ -122,10 +122,10 @@ class Filter {
   static std::string conditions(TrafficMatch const& match) {
     std::string text = "len >= 0";
     if (match.source) {
-      text += concat(" and ip src net ", nf::to_string(*match.source));
+      text += concat(" and ip src net ", packet::to_string(*match.source));
     }
     if (match.destination) {
-      text += concat(" and ip dst net ", nf::to_string(*match.destination));
+      text += concat(" and ip dst net ", packet::to_string(*match.destination));
     }
     if (match.protocol) {
       text += concat(" and ip proto ", int{*match.protocol});
@@ -171,9 +171,9 @@ TEST(TrafficMatch, the_outer_of_two_tags_counts) {
 }
 
 TEST(TrafficMatch, reads_nothing_behind_a_frame) {
-  for (Frame const& whole : nf::testing::hostile_frames()) {
+  for (Frame const& whole : packet::testing::hostile_frames()) {
     const Frame frame(whole);  // as long as it is, for AddressSanitizer
-    meets({.vlan = 10, .source = nf::Ipv4Prefix{0, 0}, .destination_ports = PortRange{1, 2}}, frame);
+    meets({.vlan = 10, .source = packet::Ipv4Prefix{0, 0}, .destination_ports = PortRange{1, 2}}, frame);
     meets({.source_ports = PortRange{1, 2}}, frame);
   }
 }
@@ -252,7 +252,7 @@ TEST(TrafficTable, a_match_inside_another_goes_first) {
 }
 
 TEST(TrafficTable, a_frame_that_hides_its_ports_is_nobodys_where_a_match_asks_for_them) {
-  const TrafficTable table({{{.destination = nf::Ipv4Prefix{0x0A010000, 16},
+  const TrafficTable table({{{.destination = packet::Ipv4Prefix{0x0A010000, 16},
                               .protocol = packet::kProtocolTcp,
                               .destination_ports = PortRange{53, 53}},
                              0},
@@ -285,7 +285,7 @@ TEST(TrafficMatch, only_tcp_and_udp_have_ports) {
 TEST(TrafficMatch, is_written_as_in_a_chain_file) {
   EXPECT_EQ(to_string(TrafficMatch{}), "everything else");
   EXPECT_EQ(to_string(TrafficMatch{.vlan = kUntagged,
-                                   .source = nf::Ipv4Prefix{0x0A010000, 16},
+                                   .source = packet::Ipv4Prefix{0x0A010000, 16},
                                    .protocol = 17,
                                    .destination_ports = PortRange{53, 53}}),
             "vlan untagged, src 10.1.0.0/16, protocol 17, dport 53");

@@ -106,8 +106,8 @@ class ClassifyFunction final : public Function {
 };
 
 Result<classify::Rule> rule_of(nca_rule const& rule, std::size_t number) {
-  const nf::Ipv4Prefix source{rule.source, rule.source_length};
-  const nf::Ipv4Prefix destination{rule.destination, rule.destination_length};
+  const packet::Ipv4Prefix source{rule.source, rule.source_length};
+  const packet::Ipv4Prefix destination{rule.destination, rule.destination_length};
   const bool good = source.length <= 32 && destination.length <= 32 && (source.address & ~source.mask()) == 0 &&
                     (destination.address & ~destination.mask()) == 0 && (rule.protocol & ~rule.protocol_mask) == 0 &&
                     rule.source_port_first <= rule.source_port_last &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classification, routes, ciphers and kernels of the caller on every device, against oracles that share no code with
 // them: published traces and vectors, a linear search, a table for each prefix length.
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/vector_file.hpp>
 #include <catena/packet/headers.hpp>
@@ -32,8 +33,9 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kNothing = -1;
 
 Packet frame_of(Tuple const& tuple) {
-  return nf::testing::make_frame(static_cast<std::uint8_t>(tuple.protocol), tuple.src, tuple.dst,
-                                 static_cast<std::uint16_t>(tuple.sport), static_cast<std::uint16_t>(tuple.dport), "x");
+  return packet::testing::make_frame(static_cast<std::uint8_t>(tuple.protocol), tuple.src, tuple.dst,
+                                     static_cast<std::uint16_t>(tuple.sport), static_cast<std::uint16_t>(tuple.dport),
+                                     "x");
 }
 
 /// The rule, or next hop, of every packet, kNothing for those that are not listed.
@@ -68,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Files, ClassBenchTrace, ::testing::Values("classbench_f
                          [](auto const& name) { return name.param; });
 
 TEST_P(ClassBenchTrace, every_packet_matches_the_expected_rule) {
-  const std::string data = nf::testing::shared_data();
+  const std::string data = shared_data();
   const std::string base = data + "/firewall/" + GetParam();
   const std::vector<classify::testing::TraceLine> lines = classify::testing::read_trace(base + ".trace_expected.tsv");
   if (lines.empty()) {
@@ -190,7 +192,7 @@ TEST(Classify, refuses_rules_that_make_no_sense) {
 }
 
 TEST(Route, finds_the_longest_prefix) {
-  const std::string data = nf::testing::shared_data();
+  const std::string data = shared_data();
   // the table of the Internet, or a part of it; the file has no next hops, so that each takes one by its line
   std::vector<nca_prefix> prefixes;
   lpm::testing::LpmOracle oracle;
@@ -214,7 +216,7 @@ TEST(Route, finds_the_longest_prefix) {
     nca_prefix const& near = prefixes[random() % prefixes.size()];
     const std::uint32_t beside = near.address + static_cast<std::uint32_t>(random() % 512) - 128;
     const auto address = i % 4 == 0 ? static_cast<std::uint32_t>(random()) : beside;
-    packets.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, address, 1, 2, "", 0));
+    packets.push_back(packet::testing::make_frame(packet::kProtocolUdp, 1, address, 1, 2, "", 0));
     const auto hop = oracle.find(address);
     expected.push_back(hop ? *hop : kNothing);
   }
@@ -235,7 +237,7 @@ TEST(Route, takes_more_next_hops_than_entries_of_two_bytes_name) {
     prefixes.push_back({0x0A000000U + i * 256, static_cast<std::uint16_t>(i), 24, 0});
   }
   for (std::uint32_t i = 0; i < prefixes.size(); i += 17) {
-    packets.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, 0x0A000005U + i * 256, 1, 2, ""));
+    packets.push_back(packet::testing::make_frame(packet::kProtocolUdp, 1, 0x0A000005U + i * 256, 1, 2, ""));
     expected.push_back(i);
   }
   for (std::string const& device : device_names()) {
@@ -339,7 +341,7 @@ Packet joined(std::initializer_list<std::span<const std::uint8_t>> parts) {
 
 class CipherVectors : public ::testing::Test {
  protected:
-  const std::string root_ = nf::testing::shared_data();
+  const std::string root_ = shared_data();
 };
 
 TEST_F(CipherVectors, encrypts_as_rfc_3686_says) {
@@ -572,8 +574,8 @@ TEST(Functions, of_every_kind_share_a_stream) {
   const nca_cipher_config seal = cipher_config(NCA_ENCRYPT, Packet(16, 3), Packet(4, 4), Packet(20, 5), 34, 26);
   std::vector<Packet> packets;
   for (std::uint32_t i = 0; i < 1000; ++i) {
-    packets.push_back(nf::testing::make_frame(i % 2 == 0 ? packet::kProtocolUdp : packet::kProtocolTcp, 1,
-                                              i % 3 == 0 ? 0x0A000001 : 0x0B000001, 1, 2, std::string(i % 5, 'x')));
+    packets.push_back(packet::testing::make_frame(i % 2 == 0 ? packet::kProtocolUdp : packet::kProtocolTcp, 1,
+                                                  i % 3 == 0 ? 0x0A000001 : 0x0B000001, 1, 2, std::string(i % 5, 'x')));
   }
   const std::vector<Ciphered> sealed = run_cipher("cpu", seal, packets);
   for (std::string const& device : device_names()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multi-string match on every device against Hyperscan itself, and against the hits of real captures that pyahocorasick
-// and Hyperscan agree on. The data lies beside the checkout (see catena::nf::testing::shared_data()).
+// and Hyperscan agree on. The data lies beside the checkout (see shared_data()).
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -154,7 +155,7 @@ class MatchOnCaptures : public ::testing::Test {
     return patterns;
   }
 
-  const std::string root_ = nf::testing::shared_data();
+  const std::string root_ = shared_data();
 };
 
 TEST_F(MatchOnCaptures, finds_what_hyperscan_lists_in_whole_frames) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/instance.hpp"
 
-#include <catena/nf/testing/frames.hpp>
 #include <catena/nf/testing/harness.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/congestion_hook.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class CongestionHookTest : public ::testing::Test {
   }
 
   std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(CongestionHookTest, a_command_is_told_of_each_change) {

@@ -3,8 +3,8 @@
 
 #include "pipeline/testing/faulty_relay.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ class FlowSignalsTest : public ::testing::Test {
   std::vector<std::uint8_t> key_{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
                                  0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF};
   std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(FlowSignalsTest, a_datagram_is_as_it_was_written_and_as_python_makes_it) {

@@ -31,7 +31,7 @@ class FlowTest : public ::testing::Test {
     EXPECT_TRUE(unit != nullptr && pool_->acquire_slots(*unit, packets));
     unit->count = packets;
     for (const std::uint32_t slot : unit->used_slots()) {
-      nf::testing::Frame const& frame = frames_[next_ % frames_.size()];
+      packet::testing::Frame const& frame = frames_[next_ % frames_.size()];
       std::copy(frame.begin(), frame.end(), pool_->slot(slot) + packet::kSlotHeadroom);
       pool_->set_arrived(slot, static_cast<std::uint32_t>(frame.size()), next_++, 0);
     }
@@ -43,7 +43,7 @@ class FlowTest : public ::testing::Test {
     }
   }
 
-  std::vector<nf::testing::Frame> frames_ = nf::testing::marker_frames(200);
+  std::vector<packet::testing::Frame> frames_ = nf::testing::marker_frames(200);
   std::unique_ptr<memory::PacketPool> pool_ = memory::PacketPool::create(kSlots, kUnitPackets, 12).value();
   std::uint64_t next_ = 0;
 };

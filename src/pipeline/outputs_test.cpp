@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the files that a chain writes when something fails.
-#include <catena/nf/testing/scratch_folder.hpp>
+#include <catena/core/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,6 @@
 namespace catena::runtime {
 namespace {
 
-using nf::testing::ScratchFolder;
 using testing::config_of;
 using ::testing::HasSubstr;
 

@@ -27,7 +27,7 @@ namespace {
 
 using device::testing::Call;
 using device::testing::FaultyDevice;
-using nf::testing::Frame;
+using packet::testing::Frame;
 using ::testing::HasSubstr;
 
 /// Delivers frames in units of `unit` packets, `loops` times over.

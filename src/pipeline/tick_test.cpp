@@ -122,7 +122,7 @@ class Bench {
     return progress.value_or(Progress::kFinished);
   }
   void send_unit() {
-    const std::vector<nf::testing::Frame> frames = nf::testing::marker_frames(64);
+    const std::vector<packet::testing::Frame> frames = nf::testing::marker_frames(64);
     memory::Unit* unit = pool_->acquire_unit();
     ASSERT_NE(unit, nullptr);
     ASSERT_TRUE(pool_->acquire_slots(*unit, 64));

@@ -4,6 +4,7 @@
 #include "gpu/device/testing/faulty_device.hpp"
 #include "gpu/device/testing/shared_device.hpp"
 
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 
@@ -24,7 +25,7 @@ chain::ChainConfig chain_of(std::string const& nfs) {
   const std::string text =
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: small}\nspec:\n  rx: {generator: ",
              "{packet: 64}}\n  tx: null\n  nfs:\n", nfs);
-  auto config = chain::parse_chain(text, nf::testing::source_path("examples/chains/small.yaml"));
+  auto config = chain::parse_chain(text, source_path("examples/chains/small.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
   return config.ok() ? *std::move(config) : chain::ChainConfig();
 }

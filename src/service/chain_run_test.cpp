@@ -3,8 +3,8 @@
 
 #include "gpu/device/testing/faulty_device.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr auto kSoon = 20s;
 
 /// A chain of one firewall, which takes what comes.
 chain::ChainConfig firewall_chain(std::string const& rx, std::string const& on = "cpu") {
-  static const nf::testing::ScratchFolder kFolder;
+  static const ScratchFolder kFolder;
   kFolder.write("fw.rules", "deny tcp any any any 23\n");
   const std::string text = concat(
       "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: ", rx,
@@ -85,7 +85,7 @@ TEST(ChainRun, what_is_inside_is_finished_when_it_is_stopped) {
 }
 
 TEST(ChainRun, one_that_waits_for_a_reader_can_be_stopped) {
-  const nf::testing::ScratchFolder folder;
+  const ScratchFolder folder;
   chain::RunOptions options;
   options.record_path = folder.path("fifo");
   ASSERT_EQ(::mkfifo(options.record_path.c_str(), 0600), 0);

@@ -4,7 +4,7 @@
 #include "base/core/file_descriptor.hpp"
 #include "service/listen.hpp"
 
-#include <catena/nf/testing/scratch_folder.hpp>
+#include <catena/core/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -38,7 +38,7 @@ std::string ask(std::string const& path, std::string_view request) {
 
 /// Under AddressSanitizer, which says at the end of the program what is still there.
 TEST(HttpServer, keeps_nothing_of_connections_that_are_closed) {
-  const nf::testing::ScratchFolder folder;
+  const ScratchFolder folder;
   Result<ControlSocket> socket = ControlSocket::open(folder.path("socket"));
   ASSERT_TRUE(socket.ok()) << socket.status();
   auto server = HttpServer::start(socket->release(), [](HttpRequest const& request) {

@@ -3,7 +3,8 @@
 // with the same bytes whether the CPU or a device inspected it.
 #include "system/chain_runner.hpp"
 
-#include <catena/nf/testing/traffic.hpp>
+#include <catena/core/testing/test_data.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@
 namespace catena::testing {
 namespace {
 
-using nf::testing::Frame;
+using packet::testing::Frame;
 
 const std::vector<NfText> kEncryptChain{{"fw", "firewall", "rules: fw.rules, default: allow"},
                                         {"ids", "nids", "rules: ids.rules"},
@@ -57,12 +58,12 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
 }
 
 TEST(BadInput, frames_cut_at_every_length_and_every_header_byte_with_extreme_values) {
-  expect_survival(nf::testing::hostile_frames(), "hostile");
+  expect_survival(packet::testing::hostile_frames(), "hostile");
 }
 
 TEST(BadInput, random_damage) {
   std::mt19937 random(11);
-  const std::vector<Frame> whole = nf::testing::frames_of_every_kind();
+  const std::vector<Frame> whole = packet::testing::frames_of_every_kind();
   std::vector<Frame> frames;
   for (int i = 0; i < 20'000; ++i) {
     Frame frame = whole[random() % whole.size()];
@@ -78,7 +79,7 @@ TEST(BadInput, random_damage) {
 }
 
 TEST(BadInput, captures_that_broke_other_programs) {
-  const std::string shared = nf::testing::shared_data();
+  const std::string shared = shared_data();
   std::vector<std::filesystem::path> files;
   for (auto const& entry : std::filesystem::directory_iterator(shared + "/malformed")) {
     files.push_back(entry.path());
@@ -101,7 +102,7 @@ TEST(BadInput, captures_that_broke_other_programs) {
 }
 
 TEST(BadInput, each_malformed_capture_by_itself_through_rx) {
-  const std::string shared = nf::testing::shared_data();
+  const std::string shared = shared_data();
   std::size_t ran = 0;
   for (auto const& entry : std::filesystem::directory_iterator(shared + "/malformed")) {
     const Result<ChainOutput> output =

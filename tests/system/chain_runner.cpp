@@ -5,6 +5,7 @@
 #include "gpu/device/testing/remote_device.hpp"
 #include "nf/named_files.hpp"
 
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -62,16 +63,17 @@ void make_capture(std::string const& rx, std::string const& nfs, fs::path const&
 }
 
 std::string mixed_capture() {
-  const std::string shared = nf::testing::shared_data();
+  const std::string shared = shared_data();
   return shared.empty() ? (fs::path(CATENA_SOURCE_DIR) / "examples" / "branch-office.pcap").string()
                         : shared + "/traces/mixed.pcap";
 }
 
 /// Destination unreachable, host unreachable (RFC 792), from `sender`: quotes `datagram`, whose source it goes to, with
 /// `quoted` bytes after its IPv4 header, or all there are.
-nf::testing::Frame make_unreachable(std::uint32_t sender, nf::testing::Frame const& datagram, std::size_t quoted) {
-  return nf::testing::make_icmp(3, 1, sender, nf::testing::source_of(datagram), 0,
-                                nf::testing::quote_of(datagram, quoted));
+packet::testing::Frame make_unreachable(std::uint32_t sender, packet::testing::Frame const& datagram,
+                                        std::size_t quoted) {
+  return packet::testing::make_icmp(3, 1, sender, packet::testing::source_of(datagram), 0,
+                                    packet::testing::quote_of(datagram, quoted));
 }
 
 }  // namespace
@@ -239,7 +241,7 @@ chain::CostProfile costs_for(TransferMethod method) {
   return profile;
 }
 
-Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames) {
+Status write_capture(std::string const& path, std::vector<packet::testing::Frame> const& frames) {
   constexpr int kSnapBytes = 65535;
   const std::unique_ptr<pcap_t, decltype(&pcap_close)> dead(pcap_open_dead(DLT_EN10MB, kSnapBytes), pcap_close);
   const std::unique_ptr<pcap_dumper_t, decltype(&pcap_dump_close)> dump(pcap_dump_open(dead.get(), path.c_str()),
@@ -247,7 +249,7 @@ Status write_capture(std::string const& path, std::vector<nf::testing::Frame> co
   if (!dump) {
     return absl::NotFoundError(pcap_geterr(dead.get()));
   }
-  for (nf::testing::Frame const& frame : frames) {
+  for (packet::testing::Frame const& frame : frames) {
     pcap_pkthdr header{};
     header.caplen = static_cast<bpf_u_int32>(frame.size());
     header.len = header.caplen;
@@ -293,22 +295,22 @@ CombinedTraffic const& combined_traffic() {
     constexpr std::size_t kMixedPackets = 3000;
     constexpr std::uint32_t kExternal = 0xCB007101;  // 203.0.113.1
     constexpr std::uint32_t kRouter = 0xC0000221;    // 192.0.2.33
-    std::vector<nf::testing::Frame> frames;
-    std::vector<nf::testing::Frame> errors;
+    std::vector<packet::testing::Frame> frames;
+    std::vector<packet::testing::Frame> errors;
     for (std::uint32_t i = 0; i < kHosts; ++i) {
       const std::uint32_t host = 0x64400001 + i;    // 100.64.0.1
       const std::uint32_t server = 0xC6336401 + i;  // 198.51.100.1
       const auto port = static_cast<std::uint16_t>(20000 + i);
       const std::uint8_t protocol = i % 2 == 0 ? packet::kProtocolUdp : packet::kProtocolTcp;
       const std::string text(20 + 13 * i, static_cast<char>('a' + i % 26));
-      frames.push_back(nf::testing::make_frame(protocol, host, server, port, 9000, text));
+      frames.push_back(packet::testing::make_frame(protocol, host, server, port, 9000, text));
       const std::size_t quoted = i % 4 < 2 ? 8 : 60 + 10 * i;
+      errors.push_back(make_unreachable(
+          kRouter, packet::testing::make_frame(protocol, kExternal, server, port, 9000, text), quoted));
       errors.push_back(
-          make_unreachable(kRouter, nf::testing::make_frame(protocol, kExternal, server, port, 9000, text), quoted));
-      errors.push_back(
-          make_unreachable(host, nf::testing::make_frame(protocol, server, host, 9000, port, text), quoted));
+          make_unreachable(host, packet::testing::make_frame(protocol, server, host, 9000, port, text), quoted));
     }
-    const Result<std::vector<nf::testing::Frame>> mixed = nf::testing::read_capture(mixed_capture());
+    const Result<std::vector<packet::testing::Frame>> mixed = nf::testing::read_capture(mixed_capture());
     if (!mixed.ok()) {
       throw std::runtime_error(mixed.status().ToString());
     }
@@ -343,8 +345,8 @@ std::string lb_config_for(std::string const& capture) {
   constexpr std::array<std::uint8_t, 2> kProtocols{packet::kProtocolTcp, packet::kProtocolUdp};
   using Endpoint = std::tuple<std::uint32_t, std::uint16_t, std::uint8_t>;
   std::map<Endpoint, std::size_t> packets;
-  const Result<std::vector<nf::testing::Frame>> frames = nf::testing::read_capture(capture);
-  for (nf::testing::Frame const& frame : frames.ok() ? *frames : std::vector<nf::testing::Frame>()) {
+  const Result<std::vector<packet::testing::Frame>> frames = nf::testing::read_capture(capture);
+  for (packet::testing::Frame const& frame : frames.ok() ? *frames : std::vector<packet::testing::Frame>()) {
     const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
     if ((layers.flags & packet::kPorts) != 0) {
       ++packets[{packet::load_be32(&frame[layers.l3 + 16U]), packet::load_be16(&frame[layers.l4 + 2U]),

@@ -106,7 +106,7 @@ std::string lb_config_for(std::string const& capture);
 std::vector<std::string> const& device_names();
 
 /// Writes frames as a pcap file; NotFound or PermissionDenied if it cannot be created.
-Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames);
+Status write_capture(std::string const& path, std::vector<packet::testing::Frame> const& frames);
 
 /// The first line in which two texts differ, for messages; empty if they are the same.
 std::string first_difference(std::string const& actual, std::string const& expected);

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
@@ -115,7 +115,7 @@ class Change : public ::testing::TestWithParam<Place> {
     return all;
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
   std::string default_ = "deny";  ///< of the first firewall
 };
 

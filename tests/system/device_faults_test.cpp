@@ -29,8 +29,8 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kFrames = 4000;
 
-std::vector<nf::testing::Frame> const& frames() {
-  static const std::vector<nf::testing::Frame> kMade = unique_frames(kFrames, 1);
+std::vector<packet::testing::Frame> const& frames() {
+  static const std::vector<packet::testing::Frame> kMade = unique_frames(kFrames, 1);
   return kMade;
 }
 

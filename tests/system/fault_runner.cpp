@@ -20,7 +20,7 @@ namespace {
 
 using device::testing::Call;
 using device::testing::FaultyDevice;
-using nf::testing::Frame;
+using packet::testing::Frame;
 
 /// Delivers frames in full units, and says how many it has delivered.
 class FrameSource final : public io::Source {
@@ -404,9 +404,9 @@ std::vector<Frame> unique_frames(std::size_t count, std::uint32_t seed) {
       byte = static_cast<char>(random());
     }
     // the address makes each of them another one
-    Frame frame = nf::testing::make_frame(random() % 3 == 0 ? packet::kProtocolTcp : packet::kProtocolUdp,
-                                          0x0A000000U + i, static_cast<std::uint32_t>(random()), 1000,
-                                          static_cast<std::uint16_t>(random()), payload);
+    Frame frame = packet::testing::make_frame(random() % 3 == 0 ? packet::kProtocolTcp : packet::kProtocolUdp,
+                                              0x0A000000U + i, static_cast<std::uint32_t>(random()), 1000,
+                                              static_cast<std::uint16_t>(random()), payload);
     if (random() % 15 == 0) {
       frame[12] = 0x86;  // no IPv4
     }

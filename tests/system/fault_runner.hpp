@@ -58,7 +58,7 @@ std::string to_string(FaultRun const& run);
 struct SentFrame {
   std::uint64_t index;
   std::uint16_t port;
-  nf::testing::Frame bytes;
+  packet::testing::Frame bytes;
 };
 
 struct FaultResult {
@@ -76,12 +76,12 @@ struct FaultResult {
 };
 
 /// Frames that all differ: TCP and UDP with payloads of 0 to 300 bytes, some of 1,400, some that are not IPv4.
-std::vector<nf::testing::Frame> unique_frames(std::size_t count, std::uint32_t seed);
+std::vector<packet::testing::Frame> unique_frames(std::size_t count, std::uint32_t seed);
 
 /// Errors: what Chain::create() says. What run() says is in the result.
-Result<FaultResult> run_with_fault(FaultRun const& run, std::vector<nf::testing::Frame> const& frames);
+Result<FaultResult> run_with_fault(FaultRun const& run, std::vector<packet::testing::Frame> const& frames);
 /// The same chain on the CPU.
-Result<FaultResult> run_on_cpu(FaultRun const& run, std::vector<nf::testing::Frame> const& frames);
+Result<FaultResult> run_on_cpu(FaultRun const& run, std::vector<packet::testing::Frame> const& frames);
 
 /// What a run has not kept of what is promised, or an empty text.
 std::string broken_promise(FaultRun const& run, FaultResult const& result, FaultResult const& on_cpu,

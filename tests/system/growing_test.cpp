@@ -28,7 +28,7 @@ std::string const& growing_traffic() {
   static const std::string kPath = [] {
     constexpr std::size_t kHeaders[] = {packet::kEthernetBytes + packet::kIpv4MinBytes + packet::kUdpBytes,
                                         packet::kEthernetBytes + packet::kIpv4MinBytes + packet::kTcpMinBytes};
-    std::vector<nf::testing::Frame> frames;
+    std::vector<packet::testing::Frame> frames;
     for (std::size_t i = 0; i < kFullFrames + kOtherFrames; ++i) {
       const bool is_tcp = i % 2 == 1;
       const std::size_t most = packet::kMaxFrameBytes - kHeaders[is_tcp ? 1 : 0];
@@ -37,9 +37,9 @@ std::string const& growing_traffic() {
       for (std::size_t at = 0; at < text.size(); ++at) {
         text[at] = static_cast<char>('!' + (i * 31 + at * 7) % 90);
       }
-      frames.push_back(nf::testing::make_frame(is_tcp ? packet::kProtocolTcp : packet::kProtocolUdp,
-                                               0x0A000001U + static_cast<std::uint32_t>(i % 50), 0xC0A80001U,
-                                               static_cast<std::uint16_t>(1024 + i), 80, text));
+      frames.push_back(packet::testing::make_frame(is_tcp ? packet::kProtocolTcp : packet::kProtocolUdp,
+                                                   0x0A000001U + static_cast<std::uint32_t>(i % 50), 0xC0A80001U,
+                                                   static_cast<std::uint16_t>(1024 + i), 80, text));
     }
     std::string path = (scratch_folder() / "growing.pcap").string();
     EXPECT_TRUE(write_capture(path, frames).ok());

@@ -11,12 +11,13 @@
 #include "system/chain_runner.hpp"
 #include "system/packet_sets.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/frames.hpp>
 #include <catena/nf/testing/oracle.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,13 +36,13 @@
 namespace catena::testing {
 namespace {
 
-using nf::testing::ends_after;
-using nf::testing::Frame;
-using nf::testing::kL3;
-using nf::testing::kL4;
-using nf::testing::with_fragment;
-using nf::testing::with_options;
-using nf::testing::with_vlan;
+using packet::testing::ends_after;
+using packet::testing::Frame;
+using packet::testing::kL3;
+using packet::testing::kL4;
+using packet::testing::with_fragment;
+using packet::testing::with_options;
+using packet::testing::with_vlan;
 
 constexpr std::uint16_t kMore = 0x2000;
 constexpr std::uint16_t kSourcePort = 4000;
@@ -50,7 +51,7 @@ constexpr std::uint32_t kServer = 0xCB00710A;
 
 /// TCP to kPort, a SYN with so many words of header, and text.
 Frame tcp(unsigned words) {
-  Frame frame = nf::testing::make_frame(packet::kProtocolTcp, 0x0A000001, kServer, kSourcePort, kPort, "12345678");
+  Frame frame = packet::testing::make_frame(packet::kProtocolTcp, 0x0A000001, kServer, kSourcePort, kPort, "12345678");
   frame.insert(frame.begin() + kL4 + packet::kTcpMinBytes, words * 4 - packet::kTcpMinBytes, 1);
   frame[kL4 + 12] = static_cast<std::uint8_t>(words << 4);
   frame[kL4 + 13] = 0x02;
@@ -58,9 +59,9 @@ Frame tcp(unsigned words) {
   return frame;
 }
 Frame udp() {
-  return nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, kServer, kSourcePort, kPort, "12345678");
+  return packet::testing::make_frame(packet::kProtocolUdp, 0x0A000001, kServer, kSourcePort, kPort, "12345678");
 }
-Frame icmp() { return nf::testing::make_echo(0x0A000001, kServer, 7, 1, "12345678"); }
+Frame icmp() { return packet::testing::make_echo(0x0A000001, kServer, 7, 1, "12345678"); }
 /// What would be ports reads as those of the others.
 Frame of_protocol(std::uint8_t protocol) {
   Frame frame = udp();
@@ -223,7 +224,7 @@ std::vector<Frame> const& frames() {
         std::uint8_t* ip = &frame[layers.l3];
         packet::store_be16(ip + 4, static_cast<std::uint16_t>(all.size() + 1));
         packet::store_be32(ip + 12, 0x0A000001U + static_cast<std::uint32_t>(all.size()));
-        frame = nf::testing::with_header_checksum(std::move(frame), layers.l3);
+        frame = packet::testing::with_header_checksum(std::move(frame), layers.l3);
       }
       all.push_back(std::move(frame));
     }
@@ -304,7 +305,7 @@ alert ip any any -> any any (msg:"all"; sid:4;)
     return all;
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 std::string to_string(packet::Ports ports) { return concat(ports.source, " to ", ports.destination); }
@@ -352,9 +353,9 @@ TEST_F(HeaderShapes, rows_of_a_graph) {
 /// are not there, which it lets pass.
 TEST_F(HeaderShapes, rows_decide_by_ports_what_linux_decides_by_them) {
   nf::testing::write_capture(folder_.path("in.pcap"), frames());
-  const nf::testing::CommandResult script = nf::testing::run_command(
-      concat("unshare --net python3 -B '", nf::testing::source_path("tests/oracle/nft_ports.py"), "' '",
-             folder_.path("in.pcap"), "' '", folder_.path("out.json"), "' ", kPort));
+  const nf::testing::CommandResult script =
+      nf::testing::run_command(concat("unshare --net python3 -B '", source_path("tests/oracle/nft_ports.py"), "' '",
+                                      folder_.path("in.pcap"), "' '", folder_.path("out.json"), "' ", kPort));
   if (script.status == nf::testing::kOracleCannot || script.output.find("unshare failed") != std::string::npos) {
     GTEST_SKIP() << "no network namespace with nftables here: " << script.output;
   }
@@ -563,7 +564,7 @@ TEST_F(SteeredPorts, a_row_behind_a_gpu_reads_the_bytes_that_its_nf_has_made) {
   }
   const std::string clear = (scratch_folder() / "clear.pcap").string();
   ASSERT_TRUE(write_capture(clear, whole).ok());
-  nf::testing::ScratchFolder folder;
+  ScratchFolder folder;
   folder.write("sa.yaml", R"(associations:
   - spi: 4096
     source: 198.51.100.1

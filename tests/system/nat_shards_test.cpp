@@ -24,8 +24,8 @@
 namespace catena::testing {
 namespace {
 
-using nf::testing::Frame;
-using nf::testing::make_frame;
+using packet::testing::Frame;
+using packet::testing::make_frame;
 
 constexpr std::uint32_t kHosts = 200;
 constexpr std::uint32_t kServer = 0xC6336407;  // 198.51.100.7

@@ -45,13 +45,14 @@ const std::vector<NfText> kNfs{
 std::string const& capture() {
   static const std::string kPath = [] {
     constexpr std::uint16_t kDontFragment = 0x4000;
-    std::vector<nf::testing::Frame> frames = nf::testing::read_capture(clear_traffic().front().capture).value();
+    std::vector<packet::testing::Frame> frames = nf::testing::read_capture(clear_traffic().front().capture).value();
     for (std::uint16_t port = 1; port <= 10; ++port) {
-      const std::string payload(1514 - nf::testing::kL4 - packet::kUdpBytes, 'x');
-      nf::testing::Frame frame = nf::testing::with_fragment(
-          nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0xC6336401, port, port, payload), kDontFragment);
-      packet::store_be16(&frame[nf::testing::kL3 + 4], port);  // identifications that no responder answers
-      frames.push_back(nf::testing::with_header_checksum(std::move(frame)));
+      const std::string payload(1514 - packet::testing::kL4 - packet::kUdpBytes, 'x');
+      packet::testing::Frame frame = packet::testing::with_fragment(
+          packet::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0xC6336401, port, port, payload),
+          kDontFragment);
+      packet::store_be16(&frame[packet::testing::kL3 + 4], port);  // identifications that no responder answers
+      frames.push_back(packet::testing::with_header_checksum(std::move(frame)));
     }
     std::string path = (scratch_folder() / "too-long.pcap").string();
     EXPECT_EQ(write_capture(path, frames), absl::OkStatus());
@@ -101,11 +102,11 @@ TEST(Replies, are_seen_by_no_later_nf_and_written_to_the_capture) {
   // an answer is an ICMP message from 192.0.2.1, which no packet of the capture comes from
   const std::string path = (scratch_folder() / "replies.pcap").string();
   std::ofstream(path, std::ios::binary) << output.capture;
-  const Result<std::vector<nf::testing::Frame>> frames = nf::testing::read_capture(path);
+  const Result<std::vector<packet::testing::Frame>> frames = nf::testing::read_capture(path);
   ASSERT_TRUE(frames.ok()) << frames.status();
   EXPECT_EQ(frames->size(), report.sent);
   std::uint64_t answers = 0;
-  for (nf::testing::Frame const& frame : *frames) {
+  for (packet::testing::Frame const& frame : *frames) {
     const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
     answers += (layers.flags & packet::kIcmp) != 0 && packet::load_be32(&frame[layers.l3 + 12U]) == 0xC0000201 ? 1 : 0;
   }

@@ -8,8 +8,8 @@
 #include "gpu/device/testing/remote_device.hpp"
 #include "pipeline/session.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -194,7 +194,7 @@ class Takeover : public ::testing::Test {
     end_running();
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
   Run running_;
   std::vector<runtime::Report> reports_;  ///< of those that have ended
 };
@@ -481,8 +481,8 @@ class Feed {
     write(std::array<std::uint32_t, 6>{0xA1B2C3D4, 0x00040002, 0, 0, 65535, 1});
   }
   void send(std::uint32_t packets) {
-    const nf::testing::Frame frame =
-        nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, "fed to a pipe");
+    const packet::testing::Frame frame =
+        packet::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1, 2, "fed to a pipe");
     for (std::uint32_t i = 0; i < packets; ++i) {
       const auto bytes = static_cast<std::uint32_t>(frame.size());
       write(std::array<std::uint32_t, 4>{0, sent_++, bytes, bytes});

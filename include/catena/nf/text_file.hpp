@@ -3,6 +3,7 @@
 
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
+#include <catena/packet/ipv4_prefix.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,19 +17,6 @@ namespace catena::nf {
 /// file; a FIFO is not waited for, and /dev/null is an empty file. PermissionDenied if the thread acts for a service
 /// user without read access, or if `path` is the process's own, e.g. in /proc.
 Result<std::string> read_text_file(std::string const& path, std::size_t max_bytes);
-
-/// An IPv4 prefix. Bits of `address` after the first `length` are kept as written.
-struct Ipv4Prefix {
-  std::uint32_t address = 0;  ///< host order
-  std::uint8_t length = 32;
-
-  std::uint32_t mask() const { return length == 0 ? 0 : ~std::uint32_t{0} << (32 - length); }
-  bool operator==(Ipv4Prefix const&) const = default;
-};
-inline std::string to_string(Ipv4Prefix const& prefix) {
-  return concat(prefix.address >> 24, ".", (prefix.address >> 16) & 0xFF, ".", (prefix.address >> 8) & 0xFF, ".",
-                prefix.address & 0xFF, "/", int{prefix.length});
-}
 
 /// Walks a text line by line. A line ends with LF or CR LF; `#` starts a comment up to the line's end. The readers
 /// (number(), prefix() ...) advance only when they return true. `text` and `file` must outlive the cursor.
@@ -133,7 +121,7 @@ class TextCursor {
     return false;
   }
   /// A whole word `1.2.3.0/24`, or a single address as a prefix of 32 bits.
-  bool prefix(Ipv4Prefix& value) {
+  bool prefix(packet::Ipv4Prefix& value) {
     const char* before = at_;
     std::uint32_t parsed_address = 0;
     std::uint32_t length = 32;

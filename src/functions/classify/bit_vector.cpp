@@ -81,7 +81,7 @@ class AddressTrie {
   explicit AddressTrie(std::uint32_t row) : entries_(kNodeEntries, row) {}
   std::vector<std::uint32_t> take() { return std::move(entries_); }
 
-  void paint(nf::Ipv4Prefix const& prefix, std::uint32_t row) {
+  void paint(packet::Ipv4Prefix const& prefix, std::uint32_t row) {
     std::size_t node = 0;
     std::uint32_t shift = 24;
     for (; prefix.length + shift > 32; shift -= 8) {
@@ -109,26 +109,26 @@ class AddressTrie {
   std::vector<std::uint32_t> entries_;
 };
 
-bool covers(nf::Ipv4Prefix const& outer, nf::Ipv4Prefix const& inner) {
+bool covers(packet::Ipv4Prefix const& outer, packet::Ipv4Prefix const& inner) {
   return outer.length <= inner.length && ((outer.address ^ inner.address) & outer.mask()) == 0;
 }
 
 /// A prefix's row: the rules of the prefix itself and of all that cover it.
-std::vector<std::uint32_t> build_trie(std::span<const Rule> rules, nf::Ipv4Prefix Rule::*field, RowSet& rows) {
-  const auto prefix_of = [&](std::uint32_t rule) -> nf::Ipv4Prefix const& { return rules[rule].*field; };
+std::vector<std::uint32_t> build_trie(std::span<const Rule> rules, packet::Ipv4Prefix Rule::*field, RowSet& rows) {
+  const auto prefix_of = [&](std::uint32_t rule) -> packet::Ipv4Prefix const& { return rules[rule].*field; };
   std::vector<std::uint32_t> order(rules.size());
   std::iota(order.begin(), order.end(), 0U);
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(prefix_of(a).address, prefix_of(a).length) < std::pair(prefix_of(b).address, prefix_of(b).length);
   });
   struct Enclosing {
-    nf::Ipv4Prefix prefix;
+    packet::Ipv4Prefix prefix;
     RuleBits bits;
   };
   std::vector<Enclosing> path{{{0, 0}, RuleBits(rules.size())}};  // from the root down to the last prefix
   AddressTrie trie(rows.add(path.back().bits));
   for (std::size_t i = 0; i < order.size();) {
-    const nf::Ipv4Prefix prefix = prefix_of(order[i]);
+    const packet::Ipv4Prefix prefix = prefix_of(order[i]);
     while (!covers(path.back().prefix, prefix)) {
       path.pop_back();
     }

@@ -17,7 +17,7 @@ namespace catena::classify::testing {
 
 /// First match by its definition, for rules as returned by the parser.
 inline int first_match(std::span<const Rule> rules, Tuple const& packet) {
-  const auto in = [](nf::Ipv4Prefix const& prefix, std::uint32_t address) {
+  const auto in = [](packet::Ipv4Prefix const& prefix, std::uint32_t address) {
     return ((address ^ prefix.address) & prefix.mask()) == 0;
   };
   const auto between = [&](PortRange const& range, std::uint32_t port) {
@@ -91,9 +91,9 @@ class HostileRules {
 
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_()) % bound; }
   std::uint32_t beside(std::uint32_t low, std::uint32_t high) { return (below(2) == 0 ? low : high) + below(3) - 1; }
-  nf::Ipv4Prefix prefix(std::uint32_t length) { return prefix(length, static_cast<std::uint32_t>(random_())); }
-  static nf::Ipv4Prefix prefix(std::uint32_t length, std::uint32_t address) {
-    nf::Ipv4Prefix result{address, static_cast<std::uint8_t>(length)};
+  packet::Ipv4Prefix prefix(std::uint32_t length) { return prefix(length, static_cast<std::uint32_t>(random_())); }
+  static packet::Ipv4Prefix prefix(std::uint32_t length, std::uint32_t address) {
+    packet::Ipv4Prefix result{address, static_cast<std::uint8_t>(length)};
     result.address &= result.mask();
     return result;
   }

@@ -25,8 +25,8 @@ struct PortRange {
 /// One line of a rules file. A packet matches if every field does. A packet without ports (no TCP or UDP, a later
 /// fragment) matches only if both port ranges are any.
 struct Rule {
-  nf::Ipv4Prefix src{0, 0};
-  nf::Ipv4Prefix dst{0, 0};
+  packet::Ipv4Prefix src{0, 0};
+  packet::Ipv4Prefix dst{0, 0};
   PortRange sport;
   PortRange dport;
   std::uint8_t protocol = 0;       ///< bits outside the mask are 0

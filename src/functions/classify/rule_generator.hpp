@@ -50,8 +50,8 @@ class RuleGenerator {
  private:
   struct Draft {
     PlainRule rule;
-    nf::Ipv4Prefix src;
-    nf::Ipv4Prefix dst;
+    packet::Ipv4Prefix src;
+    packet::Ipv4Prefix dst;
     std::uint32_t place;
   };
 
@@ -73,9 +73,9 @@ class RuleGenerator {
 
   std::uint32_t number(std::uint32_t below) { return static_cast<std::uint32_t>(random_()) % below; }
 
-  nf::Ipv4Prefix prefix(std::uint32_t& low, std::uint32_t& high) {
+  packet::Ipv4Prefix prefix(std::uint32_t& low, std::uint32_t& high) {
     static constexpr std::array<std::uint8_t, 16> kLengths{0, 7, 8, 12, 14, 16, 20, 23, 24, 24, 25, 28, 31, 32, 32, 32};
-    nf::Ipv4Prefix result{0x0A000000 | (static_cast<std::uint32_t>(random_()) & 0x030F0FFF), kLengths[number(16)]};
+    packet::Ipv4Prefix result{0x0A000000 | (static_cast<std::uint32_t>(random_()) & 0x030F0FFF), kLengths[number(16)]};
     result.address &= result.mask();
     low = result.address;
     high = result.address | ~result.mask();
@@ -106,8 +106,8 @@ class RuleGenerator {
 
   static std::string readable(Draft const& draft) {
     PlainRule const& rule = draft.rule;
-    const auto address = [](nf::Ipv4Prefix const& prefix) {
-      return prefix.length == 0 ? "any" : nf::to_string(prefix);
+    const auto address = [](packet::Ipv4Prefix const& prefix) {
+      return prefix.length == 0 ? "any" : packet::to_string(prefix);
     };
     const auto range = [](std::uint32_t low, std::uint32_t high) {
       return low == high ? concat(low) : low == 0 && high == 65535 ? "any" : concat(low, "-", high);
@@ -118,8 +118,8 @@ class RuleGenerator {
   }
   static std::string classbench(Draft const& draft) {
     PlainRule const& rule = draft.rule;
-    return fmt::format("@{}\t{}\t{} : {}\t{} : {}\t0x{:02x}/0x{:02X}\t0x0000/0x0000\t\n", nf::to_string(draft.src),
-                       nf::to_string(draft.dst), rule.sport_low, rule.sport_high, rule.dport_low, rule.dport_high,
+    return fmt::format("@{}\t{}\t{} : {}\t{} : {}\t0x{:02x}/0x{:02X}\t0x0000/0x0000\t\n", packet::to_string(draft.src),
+                       packet::to_string(draft.dst), rule.sport_low, rule.sport_high, rule.dport_low, rule.dport_high,
                        rule.protocol.value_or(0), rule.protocol.has_value() ? 0xFF : 0);
   }
 

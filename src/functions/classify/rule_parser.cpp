@@ -49,7 +49,7 @@ Status next_word(nf::TextCursor& cursor, std::string_view what, std::string_view
 }
 
 Status parse_prefix(nf::TextCursor& cursor, std::string_view what, std::string_view alternatives,
-                    nf::Ipv4Prefix& prefix) {
+                    packet::Ipv4Prefix& prefix) {
   const nf::TextCursor start = cursor;
   if (!cursor.prefix(prefix)) {
     return cursor.error(concat(cursor.quoted_word(), " is no ", what, "; write an IPv4 prefix", alternatives,
@@ -57,7 +57,8 @@ Status parse_prefix(nf::TextCursor& cursor, std::string_view what, std::string_v
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
     return start.error(concat("the ", what, " has bits set after its prefix length; write ",
-                              nf::to_string({prefix.address & prefix.mask(), prefix.length}), ", or a longer prefix"));
+                              packet::to_string({prefix.address & prefix.mask(), prefix.length}),
+                              ", or a longer prefix"));
   }
   return absl::OkStatus();
 }
@@ -101,7 +102,7 @@ Status parse_protocol(nf::TextCursor& cursor, Rule& rule) {
   return absl::OkStatus();
 }
 
-Status parse_address(nf::TextCursor& cursor, std::string_view what, nf::Ipv4Prefix& prefix) {
+Status parse_address(nf::TextCursor& cursor, std::string_view what, packet::Ipv4Prefix& prefix) {
   CATENA_RETURN_IF_ERROR(next_word(cursor, what, kReadableForm));
   if (accept_any(cursor)) {
     prefix = {0, 0};
@@ -156,7 +157,7 @@ Status parse_readable(nf::TextCursor& cursor, Rule& rule) {
 
 // --- ClassBench
 
-Status parse_classbench_prefix(nf::TextCursor& cursor, std::string_view what, nf::Ipv4Prefix& prefix) {
+Status parse_classbench_prefix(nf::TextCursor& cursor, std::string_view what, packet::Ipv4Prefix& prefix) {
   CATENA_RETURN_IF_ERROR(next_word(cursor, what, kClassBenchForm));
   return parse_prefix(cursor, what, " such as 10.0.0.0/8; all addresses are 0.0.0.0/0", prefix);
 }

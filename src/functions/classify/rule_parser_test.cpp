@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 
@@ -18,7 +19,7 @@ using catena::testing::expect_refused;
 using ::testing::StartsWith;
 
 constexpr PortRange kAny{};
-constexpr nf::Ipv4Prefix kEverybody{0, 0};
+constexpr packet::Ipv4Prefix kEverybody{0, 0};
 
 Result<RuleFile> parse(std::string_view text, std::string_view file) { return parse_rules(text, file); }
 
@@ -189,7 +190,7 @@ TEST(RuleFile, any_cut_of_a_file_is_read_or_refused) {
 class ShippedRules : public ::testing::TestWithParam<std::pair<std::string, std::size_t>> {};
 
 TEST_P(ShippedRules, are_accepted) {
-  const auto file = load_rules(nf::testing::source_path(GetParam().first), Action::kDeny);
+  const auto file = load_rules(source_path(GetParam().first), Action::kDeny);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->rules.size(), GetParam().second);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <catena/core/testing/test_data.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <random>
@@ -40,7 +41,7 @@ inline std::vector<Route> nested_routes(std::uint32_t count, std::uint32_t seed)
   return routes;
 }
 
-/// The Internet's table, or its part in tests/data: `data` is nf::testing::shared_data(). The file has no next hops:
+/// The Internet's table, or its part in tests/data: `data` is shared_data(). The file has no next hops:
 /// each route takes one by its line.
 inline std::vector<Route> internet_routes(std::string const& data, std::uint32_t ports) {
   std::vector<Route> routes;

@@ -2,6 +2,7 @@
 #include "functions/lpm/range_table.hpp"
 
 #include <gtest/gtest.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 #include "functions/lpm/lpm_oracle.hpp"
@@ -66,7 +67,7 @@ TEST(RangeTable, every_second_host_of_a_network_is_a_range_of_its_own) {
 }
 
 TEST(RangeTable, the_internet_s_table_is_found_as_by_a_table_for_each_length) {
-  const std::vector<Route> routes = testing::internet_routes(nf::testing::shared_data(), 251);
+  const std::vector<Route> routes = testing::internet_routes(shared_data(), 251);
   ASSERT_GE(routes.size(), 45'094U);
   expect_same_as_oracle(routes, testing::addresses_near(routes, 500'000));
 }

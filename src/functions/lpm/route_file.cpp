@@ -15,19 +15,20 @@ bool before(Route const& a, Route const& b) {
 }
 
 Status parse_line(nf::TextCursor& cursor, Route& route) {
-  nf::Ipv4Prefix prefix;
+  packet::Ipv4Prefix prefix;
   if (!cursor.prefix(prefix)) {
     return cursor.error(
         concat(cursor.quoted_word(), " is no IPv4 prefix; write a line as `prefix port`, e.g. `10.1.0.0/16 3`"));
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
     return cursor.error(concat("the prefix has bits set after its length; write ",
-                               nf::to_string({prefix.address & prefix.mask(), prefix.length}), ", or a longer one"));
+                               packet::to_string({prefix.address & prefix.mask(), prefix.length}),
+                               ", or a longer one"));
   }
   cursor.skip_blanks();
   if (cursor.at_end()) {
-    return cursor.error(
-        concat("the output port is missing; write e.g. `", nf::to_string(prefix), " 3`, a port from 0 to ", kMaxPort));
+    return cursor.error(concat("the output port is missing; write e.g. `", packet::to_string(prefix),
+                               " 3`, a port from 0 to ", kMaxPort));
   }
   std::uint32_t port = 0;
   if (!cursor.number_word(kMaxPort, port)) {
@@ -65,8 +66,8 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
     Route const& first = same[0];
     Route const& second = same[1];
     return absl::InvalidArgumentError(concat(file, ":", second.line, ":1: prefix ",
-                                             nf::to_string({first.address, first.length}), " is on line ", first.line,
-                                             " already; delete one of the two lines"));
+                                             packet::to_string({first.address, first.length}), " is on line ",
+                                             first.line, " already; delete one of the two lines"));
   }
   return routes;
 }

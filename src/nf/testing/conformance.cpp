@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/conformance.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
-#include <catena/nf/testing/traffic.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ class ConformanceTest : public ::testing::Test {
   /// The subject's frames, over and over, enough to fill every batch size, with frames of every kind in between.
   std::vector<Frame> frames() const {
     const std::size_t wanted = 2 * std::accumulate(kBatchSizes.begin(), kBatchSizes.end(), std::size_t{0});
-    const std::vector<Frame> kinds = frames_of_every_kind();
+    const std::vector<Frame> kinds = packet::testing::frames_of_every_kind();
     std::vector<Frame> frames = subject_->frames;
     for (std::size_t i = 0; frames.size() < wanted; ++i) {
       frames.push_back(i % 7 == 3 ? kinds[i / 7 % kinds.size()] : subject_->frames[i % subject_->frames.size()]);
@@ -163,7 +163,8 @@ void ConformanceTest::hostile_frames_are_survived() {
     options.unit_size = 256;
     options.on_unsupported = drop ? OnUnsupported::kDrop : OnUnsupported::kPass;
     options.link_local = drop ? LinkLocal::kDrop : LinkLocal::kPass;
-    expect_same(run_here(hostile_frames(), options), run_on_cpu(hostile_frames(), options));
+    expect_same(run_here(packet::testing::hostile_frames(), options),
+                run_on_cpu(packet::testing::hostile_frames(), options));
   }
 }
 
@@ -209,7 +210,7 @@ void ConformanceTest::hints_name_what_is_read_and_written() {
   };
   expect_none_in(frames());
   if (device() == nullptr) {  // a kernel sees them in other tests; complete() is the same
-    expect_none_in(hostile_frames());
+    expect_none_in(packet::testing::hostile_frames());
   }
 }
 

@@ -8,7 +8,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "nf/record.hpp"
@@ -141,17 +140,6 @@ Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t l
   }
   pcap_close(capture);
   return frames;
-}
-
-std::string source_path(std::string_view name) { return (std::filesystem::path(CATENA_SOURCE_DIR) / name).string(); }
-
-std::string shared_data() {
-  if (const char* given = std::getenv("CATENA_TEST_DATA"); given != nullptr) {
-    return given;
-  }
-  const std::filesystem::path beside = std::filesystem::path(CATENA_SOURCE_DIR).parent_path() / "shared" / "data";
-  std::error_code error;
-  return std::filesystem::is_directory(beside, error) ? beside.string() : source_path("tests/data/oracles");
 }
 
 }  // namespace catena::nf::testing

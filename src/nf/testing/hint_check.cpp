@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/testing/hint_check.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/testing/hint_check.hpp"
 
-#include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/icmp.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ Descriptor descriptor() {
 /// TCP, UDP and ICMP with payload, one padded, one tagged and with options, one fragment, one that is no IPv4.
 std::vector<Frame> some_frames() {
   std::vector<Frame> frames;
-  const std::vector<Frame> kinds = frames_of_every_kind();
+  const std::vector<Frame> kinds = packet::testing::frames_of_every_kind();
   while (frames.size() < 200) {
     for (Frame const& kind : kinds) {
       frames.push_back(kind);
@@ -470,7 +470,7 @@ TEST(HintCheck, a_kernel_that_lies_faults_or_gives_something_else) {
 
 /// Every byte of an image belongs to one part, and a field to the bytes that kernels and plans find it at.
 TEST(PacketImage, every_byte_belongs_to_one_part) {
-  for (Frame const& frame : hostile_frames()) {
+  for (Frame const& frame : packet::testing::hostile_frames()) {
     PacketImage image{};
     image.offset = packet::kSlotHeadroom;
     image.length = static_cast<std::uint16_t>(frame.size());

@@ -3,8 +3,8 @@
 
 #include "gpu/device/remote/socket.hpp"
 
+#include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class Broker : public ::testing::Test {
     return ask(broker, Call::kWriteOutput, with_handle(handle, std::as_bytes(std::span(text.data(), text.size()))));
   }
 
-  nf::testing::ScratchFolder folder_;
+  ScratchFolder folder_;
   OutputRights rights_;
   Fd here_;
   Fd there_;

@@ -2,9 +2,9 @@
 #include "fuzz/chains/traffic.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/frames.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/slot.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <pcap/pcap.h>
 
@@ -15,9 +15,9 @@
 namespace catena::fuzz {
 namespace {
 
-using nf::testing::kL3;
-using nf::testing::kL4;
-using nf::testing::with_header_checksum;
+using packet::testing::kL3;
+using packet::testing::kL4;
+using packet::testing::with_header_checksum;
 
 constexpr std::uint64_t kFirstStamp = 1'700'000'000'000'000'000;
 
@@ -110,8 +110,8 @@ Frame make_error(Random& random, std::uint32_t sender, Frame const& datagram, st
   const std::uint8_t type = random.pick(kTypes);
   const auto code = static_cast<std::uint8_t>(random.below(5));
   const auto rest = static_cast<std::uint16_t>(random.bits());
-  return nf::testing::make_icmp(type, code, sender, nf::testing::source_of(datagram), rest,
-                                nf::testing::quote_of(datagram, quoted));
+  return packet::testing::make_icmp(type, code, sender, packet::testing::source_of(datagram), rest,
+                                    packet::testing::quote_of(datagram, quoted));
 }
 
 /// The datagram in fragments of about `bytes` bytes (RFC 791, section 3.2).
@@ -119,7 +119,7 @@ std::vector<Frame> split(Frame const& frame, std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(8, bytes / 8 * 8);
   std::vector<Frame> fragments;
   for (std::size_t at = 0; kL4 + at < frame.size(); at += step) {
-    fragments.push_back(nf::testing::fragment_of(frame, at, at + step));
+    fragments.push_back(packet::testing::fragment_of(frame, at, at + step));
   }
   return fragments;
 }
@@ -180,12 +180,13 @@ class TrafficMaker {
         kL4 + (flow.protocol == packet::kProtocolTcp ? packet::kTcpMinBytes : packet::kUdpBytes);
     const std::string payload = random_payload(*random_, random_payload_bytes(*random_, sizes_, headers));
     const auto ttl = static_cast<std::uint8_t>(random_->chance(95) ? 64 : random_->below(3));
-    Frame frame = reversed ? nf::testing::make_frame(flow.protocol, flow.destination, flow.source,
-                                                     flow.destination_port, flow.source_port, payload, ttl)
-                           : nf::testing::make_frame(flow.protocol, flow.source, flow.destination, flow.source_port,
-                                                     flow.destination_port, payload, ttl);
+    Frame frame = reversed ? packet::testing::make_frame(flow.protocol, flow.destination, flow.source,
+                                                         flow.destination_port, flow.source_port, payload, ttl)
+                           : packet::testing::make_frame(flow.protocol, flow.source, flow.destination, flow.source_port,
+                                                         flow.destination_port, payload, ttl);
     if (random_->chance(30)) {
-      frame = with_header_checksum(nf::testing::with_tos(std::move(frame), static_cast<std::uint8_t>(random_->bits())));
+      frame =
+          with_header_checksum(packet::testing::with_tos(std::move(frame), static_cast<std::uint8_t>(random_->bits())));
     }
     if (flow.protocol == packet::kProtocolTcp && random_->chance(30)) {
       frame[kL4 + 13] = static_cast<std::uint8_t>(random_->bits());  // flags; the checksum is wrong then
@@ -202,13 +203,13 @@ class TrafficMaker {
     }
     switch (random.below(9)) {
       case 0:
-        frame = nf::testing::with_vlan(std::move(frame), random.between(1, 3));
+        frame = packet::testing::with_vlan(std::move(frame), random.between(1, 3));
         if (frame.size() > packet::kMaxFrameBytes) {
           frame.resize(packet::kMaxFrameBytes);
         }
         return add(std::move(frame));
       case 1:
-        frame = nf::testing::with_options(std::move(frame), random.between(1, 10));
+        frame = packet::testing::with_options(std::move(frame), random.between(1, 10));
         frame.resize(std::min<std::size_t>(frame.size(), packet::kMaxFrameBytes));
         return add(std::move(frame));
       case 2:
@@ -217,13 +218,13 @@ class TrafficMaker {
         }
         return;
       case 3:
-        return add(nf::testing::with_fragment(std::move(frame), static_cast<std::uint16_t>(random.bits())));
+        return add(packet::testing::with_fragment(std::move(frame), static_cast<std::uint16_t>(random.bits())));
       case 4:
         return add(make_error(random, random.pick(kAddresses), frame, random.chance(60) ? 8 : random.below(200)));
       case 5:
-        return add(nf::testing::make_echo(flow.source, flow.destination, static_cast<std::uint16_t>(random.below(4)),
-                                          static_cast<std::uint16_t>(random.bits()),
-                                          random_payload(random, random.below(200))));
+        return add(packet::testing::make_echo(
+            flow.source, flow.destination, static_cast<std::uint16_t>(random.below(4)),
+            static_cast<std::uint16_t>(random.bits()), random_payload(random, random.below(200))));
       case 6:
         frame[kL3 + 9] = random.pick(kOtherProtocols);
         return add(with_header_checksum(std::move(frame)));

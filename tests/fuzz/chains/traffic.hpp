@@ -13,7 +13,7 @@
 /// Random captures for the chain fuzzer.
 namespace catena::fuzz {
 
-using Frame = nf::testing::Frame;
+using Frame = packet::testing::Frame;
 
 /// A frame of a capture.
 struct CapturedFrame {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
-#include <catena/nf/testing/frames.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -22,6 +22,41 @@ class Instance;
 
 /// Runs one NF over frames on the CPU or on a device, without a data path, for tests of NFs.
 namespace catena::nf::testing {
+
+// Frames are what tests of NFs are written in: their names are here, too.
+using packet::testing::answer_to;
+using packet::testing::destination_of;
+using packet::testing::destination_port_of;
+using packet::testing::ends_after;
+using packet::testing::fragment_of;
+using packet::testing::Frame;
+using packet::testing::has_right_checksums;
+using packet::testing::in_two;
+using packet::testing::internet_checksum;
+using packet::testing::kAck;
+using packet::testing::kFin;
+using packet::testing::kL3;
+using packet::testing::kL4;
+using packet::testing::kPsh;
+using packet::testing::kRst;
+using packet::testing::kSyn;
+using packet::testing::make_arp_request;
+using packet::testing::make_datagram;
+using packet::testing::make_echo;
+using packet::testing::make_error;
+using packet::testing::make_frame;
+using packet::testing::make_icmp;
+using packet::testing::make_segment;
+using packet::testing::quote_of;
+using packet::testing::source_of;
+using packet::testing::source_port_of;
+using packet::testing::with_checksums;
+using packet::testing::with_ends;
+using packet::testing::with_fragment;
+using packet::testing::with_header_checksum;
+using packet::testing::with_options;
+using packet::testing::with_tos;
+using packet::testing::with_vlan;
 
 /// The result for one frame.
 struct PacketResult {
@@ -101,13 +136,5 @@ std::string name_of(device::Device const* device);
 
 /// The frames of a capture file (pcap or pcapng, Ethernet), without frames longer than `limit`.
 Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t limit = packet::kMaxFrameBytes);
-
-/// The file or folder `name` of the checkout of this build. Tests use no path by CATENA_SOURCE_DIR, because the
-/// compiler's cache would then not serve another checkout.
-std::string source_path(std::string_view name);
-
-/// Folder of the test data: CATENA_TEST_DATA, the larger data beside the checkout, or else tests/data/oracles. Tests
-/// whose data is missing GTEST_SKIP with that reason.
-std::string shared_data();
 
 }  // namespace catena::nf::testing

@@ -3,6 +3,7 @@
 #include "functions/classify/dpdk/acl.hpp"
 
 #include <gtest/gtest.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 #include <filesystem>
@@ -40,7 +41,7 @@ void expect_agreement(std::span<const Rule> rules, std::vector<Tuple> const& tup
 class ClassBenchTrace : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ClassBenchTrace, rte_acl_and_the_tree_find_the_expected_rule) {
-  const std::string base = nf::testing::shared_data() + "/firewall/" + GetParam();
+  const std::string base = shared_data() + "/firewall/" + GetParam();
   const std::vector<testing::TraceLine> lines = testing::read_trace(base + ".trace_expected.tsv");
   if (lines.empty()) {
     GTEST_SKIP() << "ClassBench's rules may not be redistributed and are not beside the checkout";

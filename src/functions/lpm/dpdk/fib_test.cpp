@@ -3,6 +3,7 @@
 #include "functions/lpm/dpdk/fib.hpp"
 
 #include <gtest/gtest.h>
+#include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 #include "functions/lpm/dir24_8.hpp"
@@ -40,7 +41,7 @@ void expect_agreement(std::vector<Route> const& routes, std::vector<std::uint32_
 }
 
 TEST(Fib, agrees_on_the_internet_s_table) {
-  const std::vector<Route> routes = testing::internet_routes(nf::testing::shared_data(), 251);
+  const std::vector<Route> routes = testing::internet_routes(shared_data(), 251);
   ASSERT_GE(routes.size(), 45'094U);
   expect_agreement(routes, testing::addresses_near(routes, 1'000'000));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/testing/traffic.hpp>
+#include <catena/packet/testing/traffic.hpp>
 
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
 #include <string>
 
-namespace catena::nf::testing {
+namespace catena::packet::testing {
 namespace {
 
 Frame esp_frame(std::uint32_t spi, std::size_t bytes) {
@@ -71,4 +71,4 @@ std::vector<Frame> hostile_frames() {
   return frames;
 }
 
-}  // namespace catena::nf::testing
+}  // namespace catena::packet::testing

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace catena::nf::testing {
+namespace catena {
 
 /// A private folder for the files of one test, removed with the object. Thread rule: one thread.
 class ScratchFolder {
@@ -26,4 +26,4 @@ class ScratchFolder {
   std::filesystem::path folder_;
 };
 
-}  // namespace catena::nf::testing
+}  // namespace catena

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/testing/frames.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
-namespace catena::nf::testing {
+namespace catena::packet::testing {
 namespace {
 
 using packet::load_be16;
@@ -251,4 +251,4 @@ bool has_right_checksums(Frame const& frame) {
   return !(is_icmp && is_icmp_error(frame[l4])) || header_checksum(frame, l4 + 8) == 0;
 }
 
-}  // namespace catena::nf::testing
+}  // namespace catena::packet::testing

@@ -14,7 +14,7 @@
 /// code of packet/headers.hpp, so a test may judge an NF by them. Addresses and ports are in host order. Functions with
 /// a frame argument expect a frame built here, without VLAN tag and IPv4 options unless documented. Thread rule: pure
 /// functions, any thread.
-namespace catena::nf::testing {
+namespace catena::packet::testing {
 
 using Frame = std::vector<std::uint8_t>;
 
@@ -100,4 +100,4 @@ inline std::uint32_t destination_of(Frame const& frame) { return packet::load_be
 inline std::uint16_t source_port_of(Frame const& frame) { return packet::load_be16(&frame[kL4]); }
 inline std::uint16_t destination_port_of(Frame const& frame) { return packet::load_be16(&frame[kL4 + 2]); }
 
-}  // namespace catena::nf::testing
+}  // namespace catena::packet::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/testing/frames.hpp>
+#include <catena/packet/testing/frames.hpp>
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace catena::nf::testing {
+namespace catena::packet::testing {
 namespace {
 
 constexpr std::uint32_t kHost = 0x0A000001;
@@ -106,4 +106,4 @@ TEST(Frames, an_error_quotes_what_it_is_about) {
 }
 
 }  // namespace
-}  // namespace catena::nf::testing
+}  // namespace catena::packet::testing

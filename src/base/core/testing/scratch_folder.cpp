@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/testing/scratch_folder.hpp>
+#include <catena/core/testing/scratch_folder.hpp>
 
 #include <catena/core/text.hpp>
 
@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace catena::nf::testing {
+namespace catena {
 
 ScratchFolder::ScratchFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "catena-test-XXXXXX").string();
@@ -37,4 +37,4 @@ std::string ScratchFolder::read(std::string_view name) const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace catena::nf::testing
+}  // namespace catena
