@@ -39,7 +39,7 @@ class KernelAlone {
   std::vector<std::byte> aux_;
   std::unique_ptr<kernel::DeviceNf> device_nf_;
   std::unique_ptr<kernel::Launch> launch_;
-  copy::HostMover mover_;  ///< last member: must end before its destinations
+  hostcopy::HostMover mover_;  ///< last member: must end before its destinations
 };
 
 }  // namespace catena::bench

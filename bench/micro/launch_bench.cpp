@@ -133,7 +133,7 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
   CATENA_ASSIGN_OR_RETURN(
       const auto device_nf,
       kernel::DeviceNf::create(device, std::move(side.spec), instance.launch_plan(step), side.state, shared.get()));
-  copy::HostMover mover;
+  hostcopy::HostMover mover;
   CATENA_ASSIGN_OR_RETURN(const auto batch, nf::DeviceBatch::create(instance, *device_nf, {packets}, mover));
   std::size_t next = 0;
   double to_device = 0;

@@ -251,7 +251,8 @@ void Instance::process(packet::Batch const& unit) {
 }
 
 Result<std::unique_ptr<DeviceBatch>> DeviceBatch::create(Instance& instance, kernel::DeviceNf& device_nf,
-                                                         kernel::LaunchBounds const& bounds, copy::HostMover& mover) {
+                                                         kernel::LaunchBounds const& bounds,
+                                                         hostcopy::HostMover& mover) {
   std::unique_ptr<DeviceBatch> batch(new DeviceBatch());
   batch->instance_ = &instance;
   batch->device_nf_ = &device_nf;

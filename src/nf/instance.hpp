@@ -122,7 +122,7 @@ class DeviceBatch {
  public:
   /// `bounds`, `mover`: as Launch::create().
   static Result<std::unique_ptr<DeviceBatch>> create(Instance& instance, kernel::DeviceNf& device_nf,
-                                                     kernel::LaunchBounds const& bounds, copy::HostMover& mover);
+                                                     kernel::LaunchBounds const& bounds, hostcopy::HostMover& mover);
 
   std::uint32_t room() const { return launch_->capacity() - packets_; }
   /// As Launch::keeps_to_part().

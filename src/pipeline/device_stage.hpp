@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/core/trace.hpp"
-#include "gpu/copy/host_mover.hpp"
+#include "base/hostcopy/host_mover.hpp"
 #include "io/live_clock.hpp"
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
@@ -52,7 +52,7 @@ struct DeviceStageOptions {
   /// latter.
   kernel::LaunchBounds bounds = {};
   /// Makes the engine for copies between packets and staging; null: the CPU copies.
-  std::function<std::unique_ptr<copy::Engine>()> make_engine = {};
+  std::function<std::unique_ptr<hostcopy::Engine>()> make_engine = {};
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
@@ -211,7 +211,7 @@ class DeviceStage::DeviceBinding {
   packet::FieldSet only_on_device_;
   DeviceUse* use_;
   std::vector<InFlightBatch> idle_;
-  copy::HostMover mover_;  ///< for the batches, and destroyed before them
+  hostcopy::HostMover mover_;  ///< for the batches, and destroyed before them
   HostRecovery recovery_;
 };
 

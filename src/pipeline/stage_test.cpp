@@ -3,7 +3,8 @@
 #include "pipeline/host_stages.hpp"
 
 #include "base/core/keep.hpp"
-#include "gpu/copy/testing/late_engine.hpp"
+#include "base/hostcopy/testing/late_engine.hpp"
+#include "base/sched/workers.hpp"
 #include "gpu/device/testing/faulty_device.hpp"
 #include "io/eal/eal.hpp"
 #include "nf/testing/marker.hpp"
@@ -292,14 +293,14 @@ TEST(Stages, a_device_gives_the_packets_of_the_cpu_in_order) {
 TEST(Stages, a_copy_engine_may_be_late_refuse_or_fail) {
   const std::optional<Shared> staged = Shared{TransferMethod::kStaged, true};
   for (std::optional<Shared> const& shared : {std::optional<Shared>(), staged}) {
-    copy::testing::LateEngineScript late;
-    copy::testing::LateEngineScript small{.max_jobs = 1};
-    copy::testing::LateEngineScript failing{.fails_after = 7};
-    copy::testing::LateEngineScript stuck{.is_stuck = true};
-    for (copy::testing::LateEngineScript* script : {&late, &small, &failing, &stuck}) {
+    hostcopy::testing::LateEngineScript late;
+    hostcopy::testing::LateEngineScript small{.max_jobs = 1};
+    hostcopy::testing::LateEngineScript failing{.fails_after = 7};
+    hostcopy::testing::LateEngineScript stuck{.is_stuck = true};
+    for (hostcopy::testing::LateEngineScript* script : {&late, &small, &failing, &stuck}) {
       Scenario setup{.device = &device_here(), .shared = shared, .unit = 64};
       setup.options.units_per_launch = 2;
-      setup.options.make_engine = [script] { return std::make_unique<copy::testing::LateEngine>(*script); };
+      setup.options.make_engine = [script] { return std::make_unique<hostcopy::testing::LateEngine>(*script); };
       if (script == &stuck) {
         setup.options.limit = std::chrono::seconds(4);  // half of it for the engine
       }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/hostcopy/host_mover.hpp"
 #include "chain/chain_file.hpp"
 #include "chain/nf_costs.hpp"
 #include "chain/planning.hpp"
-#include "gpu/copy/host_mover.hpp"
 #include "gpu/copy/shared_buffer.hpp"
 #include "nf/instance.hpp"
 #include "nf/registry.hpp"
@@ -109,7 +109,7 @@ class ChainMeter {
   std::unique_ptr<copy::SharedBuffer> shared_;
   std::vector<std::unique_ptr<kernel::DeviceNf>> kernels_;  ///< null for NFs on the CPU
   std::vector<std::unique_ptr<nf::DeviceBatch>> batches_;   ///< the same
-  copy::HostMover mover_;                                   ///< destroyed before its batches
+  hostcopy::HostMover mover_;                               ///< destroyed before its batches
 };
 
 }  // namespace catena::profile

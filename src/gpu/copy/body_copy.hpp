@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/core/transfer.hpp"
-#include "gpu/copy/engine.hpp"
+#include "base/hostcopy/engine.hpp"
 #include "gpu/copy/staging_extent.hpp"
 #include "gpu/device/device.hpp"
 
@@ -58,10 +58,11 @@ class BodyCopy {
   /// After prepare(): the place of each row in staging; empty if the method uses no staging.
   virtual std::span<const StagingExtent> staging_extents() const { return {}; }
   /// Appends the moves of all rows into `staging`, whose size prepare() returned.
-  virtual void moves_in(std::span<std::byte> /*staging*/, std::vector<Move>& /*moves*/) {}
+  virtual void moves_in(std::span<std::byte> /*staging*/, std::vector<hostcopy::Move>& /*moves*/) {}
   /// Appends the move of row `row` from `staging` into its slot: the payload, or the frame at the bounds in the current
   /// metadata.
-  virtual void moves_out(std::uint32_t /*row*/, std::span<const std::byte> /*staging*/, std::vector<Move>& /*moves*/) {}
+  virtual void moves_out(std::uint32_t /*row*/, std::span<const std::byte> /*staging*/,
+                         std::vector<hostcopy::Move>& /*moves*/) {}
   /// Enqueues the bus transfers made neither through staging nor by kernels. Errors: the device's.
   virtual Status enqueue(device::Stream& /*stream*/) { return absl::OkStatus(); }
   /// Bytes that cross the bus in this launch, without staged bytes.

@@ -205,9 +205,9 @@ TEST_F(BodyCopies, staging_holds_each_body_at_its_room) {
     ASSERT_EQ(copy.method(), TransferMethod::kStaged);
     EXPECT_LE(bytes, mover.max_staging_bytes(3));
     std::vector<std::byte> staging(bytes);
-    std::vector<Move> moves;
+    std::vector<hostcopy::Move> moves;
     copy.moves_in(staging, moves);
-    make_moves(moves);
+    hostcopy::make_moves(moves);
     ASSERT_EQ(copy.staging_extents().size(), 3U);
     for (std::size_t row = 0; row < 3; ++row) {
       StagingExtent const& extent = copy.staging_extents()[row];
@@ -234,9 +234,9 @@ TEST_F(BodyCopies, staging_gives_back_frames_where_the_metadata_has_them) {
   offset_[7] = static_cast<std::uint16_t>(offset_[7] - 36);
   length_[7] = static_cast<std::uint16_t>(length_[7] + 52);
   const std::vector<std::byte> before(original(7).begin(), original(7).end());
-  std::vector<Move> moves;
+  std::vector<hostcopy::Move> moves;
   copy.moves_out(0, staging, moves);
-  make_moves(moves);
+  hostcopy::make_moves(moves);
   for (std::uint32_t at = 0; at < packet::kSlotBytes; ++at) {
     const bool inside = at >= offset_[7] && at < std::uint32_t{offset_[7]} + length_[7];
     ASSERT_EQ(original(7)[at], inside ? std::byte{0x5A} : before[at]) << at;

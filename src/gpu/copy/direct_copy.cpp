@@ -73,7 +73,7 @@ void DirectCopy::place_frames() {
   layout_ = layout_for(rows_->decided(), frame_bytes);
 }
 
-void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) {
+void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<hostcopy::Move>& moves) {
   std::byte* host = staging_->bytes().data();
   LaunchPlan const& plan = *request_.plan;
   for (std::size_t i = 0; i < rows_->units(); ++i) {
@@ -111,7 +111,7 @@ KernelArguments DirectCopy::kernel_arguments() const {
 }
 
 Status DirectCopy::prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
-                           std::vector<Move>& moves) {
+                           std::vector<hostcopy::Move>& moves) {
   rows_ = &rows;
   place_frames();
   CATENA_RETURN_IF_ERROR(check_fits(layout_.end, layout_.out_columns, layout_.end - back_from()));
@@ -134,7 +134,8 @@ Status DirectCopy::enqueue_out(device::Stream& stream) {
   return absl::OkStatus();
 }
 
-void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves) {
+void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row,
+                               std::vector<hostcopy::Move>& moves) {
   kernel::KernelSpec const& spec = *request_.spec;
   packet::MetaColumns const& meta = batch.meta();
   const bool whole = frames_ == Frames::kFrame;
@@ -176,7 +177,7 @@ void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_r
 
 Extent DirectCopy::spill_extent(std::uint32_t row) const { return extents_.empty() ? Extent{} : extents_[row]; }
 
-void DirectCopy::apply(std::vector<Move>& moves) {
+void DirectCopy::apply(std::vector<hostcopy::Move>& moves) {
   for (std::size_t i = 0; i < rows_->units(); ++i) {
     const packet::Batch batch = rows_->decided(i);
     const std::uint32_t first_row = rows_->first_decided(i);

@@ -13,11 +13,12 @@ class DirectCopy final : public LaunchCopy {
   DirectCopy(CopyRequest const& request, std::uint32_t max_packets);
 
   Status allocate(device::Stream& stream) override;
-  Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) override;
+  Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
+                 std::vector<hostcopy::Move>& moves) override;
   Status enqueue_in(device::Stream& stream) override;
   KernelArguments kernel_arguments() const override;
   Status enqueue_out(device::Stream& stream) override;
-  void apply(std::vector<Move>& moves) override;
+  void apply(std::vector<hostcopy::Move>& moves) override;
   kernel::Extent spill_extent(std::uint32_t row) const override;
   std::size_t spill_bytes() const override { return max_frame_bytes() * request_.spec->spill_factor; }
 
@@ -37,8 +38,8 @@ class DirectCopy final : public LaunchCopy {
   std::size_t max_frame_bytes() const;
   /// Computes the place of each frame, then the layout.
   void place_frames();
-  void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves);
-  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves);
+  void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<hostcopy::Move>& moves);
+  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<hostcopy::Move>& moves);
   std::size_t back_from() const { return frames_written_ ? layout_.frames : layout_.out; }
   std::byte* out(std::size_t buffer_offset) const {
     return staging_out_->bytes().data() + (buffer_offset - back_from());

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/copy/engine.hpp"
+#include "base/hostcopy/engine.hpp"
 #include "gpu/copy/launch_plan.hpp"
 #include "gpu/copy/rows.hpp"
 #include "gpu/copy/shared_buffer.hpp"
@@ -113,7 +113,7 @@ class LaunchCopy {
   /// apply(). Internal, with nothing written or enqueued, if the packets need more memory than allocated: a defect of
   /// the caller that sized it.
   virtual Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
-                         std::vector<Move>& moves) = 0;
+                         std::vector<hostcopy::Move>& moves) = 0;
   virtual Status enqueue_in(device::Stream& stream) = 0;
   /// Launches for at most `max_rows` rows; the LaunchHeader holds the actual number. Also applies to launch_out() and
   /// the NF's kernel.
@@ -125,7 +125,7 @@ class LaunchCopy {
   virtual Status enqueue_out(device::Stream& stream) = 0;
   /// Writes the staged output into the packets, and appends the remaining moves (bodies) to `moves`. If the bounds of a
   /// frame do not fit its place in staging, the row is marked as faulted instead.
-  virtual void apply(std::vector<Move>& moves) = 0;
+  virtual void apply(std::vector<hostcopy::Move>& moves) = 0;
 
   /// The batch's methods, if launch_in(), the kernel and launch_out() enqueue the same work for all batches with these
   /// methods and at most as many rows; else nullopt.

@@ -116,7 +116,7 @@ void SharedCopy::write_head() {
   std::memcpy(staging_->bytes().data(), &head, sizeof head);
 }
 
-void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) {
+void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<hostcopy::Move>& moves) {
   write_head();
   std::byte* host = staging_->bytes().data();
   std::byte* columns = host + layout_.columns;
@@ -252,7 +252,7 @@ Status SharedCopy::warm_up_out(device::Stream& stream) {
 }
 
 Status SharedCopy::prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
-                           std::vector<Move>& moves) {
+                           std::vector<hostcopy::Move>& moves) {
   rows_ = &rows;
   choose_method(in_);
   choose_method(out_);
@@ -333,7 +333,7 @@ void SharedCopy::check_frame_bounds(packet::Batch const& batch, std::uint32_t fi
   }
 }
 
-void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves) {
+void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row, std::vector<hostcopy::Move>& moves) {
   const bool moves_frame_bounds =
       (request_.plan->writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
   if (moves_frame_bounds && first_row < rows_->decided()) {
@@ -352,7 +352,7 @@ void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row,
   }
 }
 
-void SharedCopy::apply(std::vector<Move>& moves) {
+void SharedCopy::apply(std::vector<hostcopy::Move>& moves) {
   for (std::size_t i = 0; i < rows_->units(); ++i) {
     apply_rows(rows_->decided(i), rows_->first_decided(i), moves);
     apply_rows(rows_->passed(i), rows_->first_passed(i), moves);

@@ -20,13 +20,14 @@ class SharedCopy final : public LaunchCopy {
   Status allocate(device::Stream& stream) override;
   Status warm_up_in(device::Stream& stream) override;
   Status warm_up_out(device::Stream& stream) override;
-  Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) override;
+  Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
+                 std::vector<hostcopy::Move>& moves) override;
   Status enqueue_in(device::Stream& stream) override;
   Status launch_in(device::CommandRecorder& target, std::uint32_t max_rows) override;
   KernelArguments kernel_arguments() const override;
   Status launch_out(device::CommandRecorder& target, std::uint32_t max_rows) override;
   Status enqueue_out(device::Stream& stream) override;
-  void apply(std::vector<Move>& moves) override;
+  void apply(std::vector<hostcopy::Move>& moves) override;
   std::optional<BodyMethods> repeatable() const override;
   void assume_default(std::uint32_t rows) override;
   kernel::Extent spill_extent(std::uint32_t row) const override;
@@ -68,7 +69,7 @@ class SharedCopy final : public LaunchCopy {
   Layout layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const;
   void choose_method(Side& side);
   void write_head();
-  void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves);
+  void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<hostcopy::Move>& moves);
   device::Buffer* window(device::PinnedBuffer& staging) const {
     return request_.shared->kernels_reach_host() ? staging.window() : nullptr;
   }
@@ -92,7 +93,7 @@ class SharedCopy final : public LaunchCopy {
   }
   void count_transfers(std::size_t staged_in, std::size_t staged_out);
   void check_frame_bounds(packet::Batch const& batch, std::uint32_t first_row);
-  void apply_rows(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves);
+  void apply_rows(packet::Batch const& batch, std::uint32_t first_row, std::vector<hostcopy::Move>& moves);
   std::byte* out(std::size_t buffer_offset) const {
     return staging_out_->bytes().data() + (buffer_offset - layout_.out);
   }

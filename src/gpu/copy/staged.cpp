@@ -31,14 +31,14 @@ class Staged final : public BodyCopy {
     return bytes;
   }
 
-  void moves_in(std::span<std::byte> staging, std::vector<Move>& moves) override {
+  void moves_in(std::span<std::byte> staging, std::vector<hostcopy::Move>& moves) override {
     for (std::size_t row = 0; row < extents_.size(); ++row) {
       StagingExtent const& extent = extents_[row];
       moves.push_back({slot(row) + extent.slot_begin, staging.data() + extent.begin, extent.bytes});
     }
   }
 
-  void moves_out(std::uint32_t row, std::span<const std::byte> staging, std::vector<Move>& moves) override {
+  void moves_out(std::uint32_t row, std::span<const std::byte> staging, std::vector<hostcopy::Move>& moves) override {
     StagingExtent const& extent = extents_[row];
     const MemoryPlace place = place_of(*bodies_, bodies_->slots[row]);
     // the device cannot make a place that lies elsewhere: where the frame is has been held to its extent before

@@ -20,7 +20,7 @@ constexpr std::uint32_t kMinRecordedRows = 64;
 
 }  // namespace
 
-Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover) {
+Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const& bounds, hostcopy::HostMover& mover) {
   if (bounds.max_groups != 0 && nf.groups() != Groups::kAny) {
     return absl::InvalidArgumentError(concat(nf.spec().name, " was compiled for as many work-groups as packets need"));
   }

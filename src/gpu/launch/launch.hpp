@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/copy/host_mover.hpp"
+#include "base/hostcopy/host_mover.hpp"
 #include "gpu/copy/launch_copy.hpp"
 #include "gpu/device/stream_serializer.hpp"
 #include "gpu/launch/adapt.hpp"
@@ -91,7 +91,7 @@ class Launch {
   /// is used while batches run. It must end before the launch does, so that nothing is moved into freed memory. Members
   /// of `bounds` must outlive the launch. Errors: ResourceExhausted; DeadlineExceeded if the first launch hangs;
   /// InvalidArgument for a limit of work-groups if `nf` was not compiled for it.
-  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover);
+  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, LaunchBounds const& bounds, hostcopy::HostMover& mover);
   Launch(Launch const&) = delete;
   Launch& operator=(Launch const&) = delete;
 
@@ -188,7 +188,7 @@ class Launch {
     std::uint32_t row;
     std::span<std::byte> bytes;
   };
-  Launch(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
+  Launch(DeviceNf& nf, LaunchBounds const& bounds, hostcopy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
       : nf_(&nf),
         bounds_(bounds),
         room_(std::max(bounds.room, bounds.max_packets)),
@@ -216,7 +216,7 @@ class Launch {
   DeviceNf* nf_;
   LaunchBounds bounds_;
   std::uint32_t room_;  ///< allocated number of packets
-  copy::HostMover* mover_;
+  hostcopy::HostMover* mover_;
   std::unique_ptr<copy::LaunchCopy> copy_;
   std::unique_ptr<device::Buffer> spill_;
   std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;     ///< of fetch_spill()
@@ -227,8 +227,8 @@ class Launch {
   std::unique_ptr<device::Event> drain_;  ///< of drained()
   copy::Rows rows_;
   std::vector<std::span<const std::byte>> aux_;  ///< of each unit
-  std::vector<copy::Move> moves_;                ///< into staging or out of it
-  std::optional<copy::HostMover::Ticket> moving_;
+  std::vector<hostcopy::Move> moves_;            ///< into staging or out of it
+  std::optional<hostcopy::HostMover::Ticket> moving_;
   std::vector<Kernels> kernels_;
   LaunchTimestamps timestamps_;
   std::uint64_t spilled_bytes_ = 0;     ///< requested by fetch_spill() since take_transfers()

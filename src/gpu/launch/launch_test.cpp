@@ -168,7 +168,7 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
   std::unique_ptr<copy::SharedBuffer> shared_;
   std::unique_ptr<DeviceNf> nf_;
   std::unique_ptr<Launch> launch_;
-  std::unique_ptr<copy::HostMover> mover_ = std::make_unique<copy::HostMover>();
+  std::unique_ptr<hostcopy::HostMover> mover_ = std::make_unique<hostcopy::HostMover>();
 };
 
 TEST_P(LaunchTest, has_room_for_frames_that_fill_their_slots) {

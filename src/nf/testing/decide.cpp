@@ -24,7 +24,7 @@ Status run_on_device(Instance& instance, std::vector<packet::Batch> const& units
   CATENA_ASSIGN_OR_RETURN(KernelSide side, instance.nf().kernel_side());
   CATENA_ASSIGN_OR_RETURN(const auto device_nf,
                           kernel::DeviceNf::create(device, std::move(side.spec), instance.launch_plan(), side.state));
-  copy::HostMover mover;
+  hostcopy::HostMover mover;
   CATENA_ASSIGN_OR_RETURN(
       const auto launch,
       DeviceBatch::create(instance, *device_nf, {largest_unit(units) * options.units_per_launch}, mover));

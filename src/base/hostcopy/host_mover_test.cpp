@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/copy/host_mover.hpp"
+#include "base/hostcopy/host_mover.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <array>
 #include <numeric>
 
-#include "gpu/copy/testing/late_engine.hpp"
+#include "base/hostcopy/testing/late_engine.hpp"
 
-namespace catena::copy {
+namespace catena::hostcopy {
 namespace {
 
 using testing::LateEngine;
@@ -144,4 +144,4 @@ TEST_F(HostMoverTest, a_refused_job_means_a_lost_engine) {
 }
 
 }  // namespace
-}  // namespace catena::copy
+}  // namespace catena::hostcopy

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gpu/copy/engine.hpp"
+#include "base/hostcopy/engine.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace catena::copy {
+namespace catena::hostcopy {
 
 /// Makes moves even if its engine fails. The CPU makes moves for which the engine has no free job, and all moves once
 /// the engine is lost. Jobs complete in any order. Belongs to one thread at a time.
@@ -47,4 +47,4 @@ class HostMover {
   std::vector<Entry> entries_;  ///< indexed by ticket
 };
 
-}  // namespace catena::copy
+}  // namespace catena::hostcopy

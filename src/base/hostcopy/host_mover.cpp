@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/copy/host_mover.hpp"
+#include "base/hostcopy/host_mover.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace catena::copy {
+namespace catena::hostcopy {
 
 using Clock = std::chrono::steady_clock;
 
@@ -93,4 +93,4 @@ bool HostMover::is_done(Ticket ticket) {
   return done;
 }
 
-}  // namespace catena::copy
+}  // namespace catena::hostcopy

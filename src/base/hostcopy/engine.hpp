@@ -11,7 +11,7 @@
 #include <string>
 
 /// Moves within host memory: the engines that make them, and the choice of an engine.
-namespace catena::copy {
+namespace catena::hostcopy {
 
 /// A copy of bytes from one place to another; the two do not overlap.
 struct Move {
@@ -50,4 +50,4 @@ class Engine {
 /// The CPU: a job is done when submit() returns.
 std::unique_ptr<Engine> make_cpu_engine();
 
-}  // namespace catena::copy
+}  // namespace catena::hostcopy

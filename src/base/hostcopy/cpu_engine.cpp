@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/copy/engine.hpp"
+#include "base/hostcopy/engine.hpp"
 
 #include <cstring>
 #include <vector>
 
-namespace catena::copy {
+namespace catena::hostcopy {
 namespace {
 
 /// So many moves ahead their first bytes are asked for: packets lie too far apart for the CPU to guess the next.
@@ -52,4 +52,4 @@ void make_moves(std::span<const Move> moves) {
 
 std::unique_ptr<Engine> make_cpu_engine() { return std::make_unique<CpuEngine>(); }
 
-}  // namespace catena::copy
+}  // namespace catena::hostcopy

@@ -4,9 +4,9 @@
 #include <random>
 #include <vector>
 
-#include "gpu/copy/engine.hpp"
+#include "base/hostcopy/engine.hpp"
 
-namespace catena::copy::testing {
+namespace catena::hostcopy::testing {
 
 /// Settings and counters of a LateEngine; outlives it.
 struct LateEngineScript {
@@ -80,4 +80,4 @@ class LateEngine final : public Engine {
   Job next_ = 7;
 };
 
-}  // namespace catena::copy::testing
+}  // namespace catena::hostcopy::testing
