@@ -88,7 +88,7 @@ void use_servers(device::remote::ServerPool& servers, ServerClient const& client
   options.device_returns = true;
   options.processes.connect_device = [&servers, chain = client.chain, group_of](
                                          std::string const& nf, std::string const& text,
-                                         std::string* why) -> Result<device::remote::Fd> {
+                                         std::string* why) -> Result<FileDescriptor> {
     CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(text));
     const std::string name = concat(chain, "/", nf);
     const Group own = group_of(name);

@@ -29,7 +29,7 @@ struct NfProcesses {
   std::optional<std::uint32_t> uid = {};  ///< their user; nullopt: as nf_process::ProcessOptions
   std::optional<std::uint32_t> gid = {};
   /// As nf_process::ProcessOptions, for the NF of this name.
-  std::function<Result<device::remote::Fd>(std::string const& nf, std::string const& preference, std::string* why)>
+  std::function<Result<FileDescriptor>(std::string const& nf, std::string const& preference, std::string* why)>
       connect_device = {};
   /// For check(): has a process create the NF, on the CPU, with the settings of the chain, and ends it. Errors: the
   /// NF's own. Null: plug-ins are not checked.

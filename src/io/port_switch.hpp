@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/core/poll_backoff.hpp"
-#include "io/event_notifier.hpp"
+#include "base/ipc/event_notifier.hpp"
 #include "io/frame_queue.hpp"
 #include "io/port.hpp"
 #include "io/shared_port.hpp"
@@ -84,7 +84,7 @@ class PortSwitch {
   std::string name_;
   std::unique_ptr<memory::PacketPool> pool_;
   std::shared_ptr<Port> port_;
-  EventNotifier notifier_;
+  ipc::EventNotifier notifier_;
   mutable std::atomic<int> wanted_by_others_{0};
   mutable std::mutex mutex_;  ///< protects the members below
   std::vector<Member*> members_;
@@ -180,7 +180,7 @@ class PortSwitch::Member final : public Port {
   Receiving receiving_ = Receiving::kNotYet;
   FrameQueue in_;
   FrameQueue out_;
-  EventNotifier notifier_;
+  ipc::EventNotifier notifier_;
   // used by the switch's thread, or under its mutex
   std::vector<std::uint16_t> arrived_;  ///< positions in the current burst
   std::vector<SlotFrame> left_;         ///< in the switch's slots: not yet taken by the port

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/ipc/event_notifier.hpp"
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
-#include "io/event_notifier.hpp"
 #include "packet/memory/unit_queue.hpp"
 
 #include <catena/core/counter.hpp>
@@ -134,12 +134,12 @@ class SourcePauses {
     }
   }
   /// Rung when any() has changed; for one thread.
-  io::EventNotifier& changed() { return changed_; }
+  ipc::EventNotifier& changed() { return changed_; }
 
  private:
   std::atomic<std::uint32_t> paused_{0};
   std::atomic<std::uint64_t> count_{0};
-  io::EventNotifier changed_;
+  ipc::EventNotifier changed_;
 };
 
 /// At rx of a live source, which cannot wait: finds packets on their way to an NF with half of its share of memory

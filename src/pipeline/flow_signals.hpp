@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/core/file_descriptor.hpp"
+#include "base/ipc/event_notifier.hpp"
 #include "chain/flow.hpp"
-#include "io/event_notifier.hpp"
 #include "pipeline/flow.hpp"
 
 #include <catena/core/status.hpp>
@@ -157,7 +157,7 @@ class FlowSignals {
   Counter askers_now_;
   Counter silent_now_;
   std::atomic<bool> is_ending_{false};
-  io::EventNotifier end_;
+  ipc::EventNotifier end_;
   std::thread thread_;
 };
 

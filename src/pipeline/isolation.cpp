@@ -40,7 +40,7 @@ Result<std::vector<nf_process::ShownFile>> readable(std::vector<std::string> fil
     Result<OpenedFile> file = open_named_file(path, O_RDONLY | O_NONBLOCK, kRegularFile);
     if (file.ok()) {
       const bool is_copied = file->status.st_size <= kMaxCopiedBytes && shown.size() < kMaxCopied;
-      shown.push_back({std::move(path), is_copied ? std::move(file->fd) : device::remote::Fd()});
+      shown.push_back({std::move(path), is_copied ? std::move(file->fd) : FileDescriptor()});
     }
   }
   return shown;

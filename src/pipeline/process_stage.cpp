@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/process_stage.hpp"
 
+#include "base/ipc/ring.hpp"
 #include "pipeline/recorder.hpp"
 
 #include <catena/core/text.hpp>
@@ -82,7 +83,7 @@ Result<Progress> ProcessStage::poll() {
       worked = (may_take && send()) || worked;
     }
   } else {
-    nf_process::clear(process_->notifier());
+    ipc::clear_wake_ups(process_->notifier());
     worked = process_->is_down() && drop_waiting();
   }
   return worked ? Progress::kWorked : find_end();
@@ -344,7 +345,7 @@ void ProcessStage::take_next(std::uint32_t version) {
   replacements_.follow(version, [this](Next& next) {
     if (connection_ != nullptr && !connection_->is_closed) {
       connection_->is_closed = true;  // it ends when it has seen that; nobody waits for it
-      to_nf_->close();
+      to_nf_->close(nf_process::kEnds);
     }
     lose();
     for (std::size_t i = 0; i < nfs_.size(); ++i) {
@@ -508,7 +509,7 @@ Progress ProcessStage::find_end() {
   }
   if (connection_ != nullptr && !connection_->is_closed) {
     connection_->is_closed = true;
-    to_nf_->close(process_->is_handing_over());
+    to_nf_->close(process_->is_handing_over() ? nf_process::kHandsOver : nf_process::kEnds);
     closed_at_ = Clock::now();
   }
   if (connection_ != nullptr) {

@@ -23,9 +23,8 @@
 namespace catena::device {
 namespace {
 
-using remote::Fd;
-using remote::Frame;
-using remote::Mapping;
+using ipc::Frame;
+using ipc::Mapping;
 using remote::StreamPage;
 
 class HostBuffer final : public Buffer {
@@ -221,29 +220,29 @@ class Input {
 
 class Client {
  public:
-  explicit Client(Fd socket)
+  explicit Client(FileDescriptor socket)
       : socket_(std::move(socket)),
-        page_(*Mapping::create(sizeof(remote::ClientPage))),
+        page_(*Mapping::create("catena_device", sizeof(remote::ClientPage))),
         notifier_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     constexpr timeval kPatience{0, 300'000};
     setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   }
   void greet() {
-    send(remote::Call::kHello, remote::Writer().put(remote::kVersion).bytes(), page_.fd());
+    send(remote::Call::kHello, ipc::Writer().put(remote::kVersion).bytes(), page_.fd());
     send(remote::Call::kHello, {}, notifier_.get());
-    static_cast<void>(remote::receive_frame(socket_.get(), remote::kMaxFrameBytes));
+    static_cast<void>(ipc::receive_frame(socket_.get(), remote::kMaxFrameBytes));
   }
   /// False once the session is over.
   bool call(Input& input) {
     const auto call = static_cast<remote::Call>(input.byte() % 16);
     const bool with_memory = input.byte() % 4 == 0;
-    const Result<Mapping> memory = Mapping::create(4096);
+    const Result<Mapping> memory = Mapping::create("catena_device", 4096);
     const std::span<const std::byte> body = input.some();
     send(call, body, with_memory && memory.ok() ? memory->fd() : -1);
     if (call == remote::Call::kFree) {
       return true;
     }
-    Result<Frame> answer = remote::receive_frame(socket_.get(), remote::kMaxFrameBytes);
+    Result<Frame> answer = ipc::receive_frame(socket_.get(), remote::kMaxFrameBytes);
     if (!answer.ok()) {
       return false;
     }
@@ -286,12 +285,12 @@ class Client {
 
  private:
   void send(remote::Call call, std::span<const std::byte> body, int fd) {
-    static_cast<void>(remote::send_frame(socket_.get(), static_cast<std::uint32_t>(call), body, fd));
+    static_cast<void>(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(call), body, fd));
   }
 
-  Fd socket_;
+  FileDescriptor socket_;
   Mapping page_;
-  Fd notifier_;
+  FileDescriptor notifier_;
   std::vector<Mapping> streams_;
 };
 
@@ -310,11 +309,11 @@ void run(Input input) {
   remote::Compilations* const judged = kind % 2 == 0 ? nullptr : &compilations;
   StreamSerializer* const taken = kind / 2 % 2 == 0 ? nullptr : &serializer;
   auto session = std::async(std::launch::async, [&device, &limits, &box, judged, taken, end = ends[1]] {
-    remote::Session served(device, Fd(end), limits, box, judged, taken);
+    remote::ClientSession served(device, FileDescriptor(end), limits, box, judged, taken);
     return served.run();
   });
   {
-    Client client{Fd(ends[0])};
+    Client client{FileDescriptor(ends[0])};
     if (input.byte() % 16 != 0) {
       client.greet();
     }

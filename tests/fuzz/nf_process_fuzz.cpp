@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an NF's process says, whoever it is: texts of its frames, which are read or refused, and messages in the memory
 // and lines in the memory that both ends share, which never reach beyond it.
+#include "base/ipc/mapping.hpp"
+#include "base/ipc/ring.hpp"
+#include "base/ipc/socket_pair.hpp"
 #include "pipeline/isolation/channel.hpp"
 #include "pipeline/isolation/protocol.hpp"
 
@@ -18,13 +21,14 @@
 namespace {
 
 using namespace catena::nf_process;
+using catena::FileDescriptor;
 
 std::atomic<std::uint32_t> read_last{};  ///< so that messages are read
 
 void read_texts(std::string_view text) {
   const std::size_t nfs = 1 + text.size() % 3;  // that the process was started with
-  static_cast<void>(read_wanted(text));
-  static_cast<void>(read_described(text));
+  static_cast<void>(read_start_request(text));
+  static_cast<void>(read_nf_info(text));
   static_cast<void>(read_setup(text));
   static_cast<void>(read_started(text, nfs));
   static_cast<void>(read_ended(text));
@@ -37,14 +41,13 @@ void read_texts(std::string_view text) {
 /// The whole memory of a channel as the other end may leave it, and what the reader makes of that.
 void read_messages(std::span<const std::byte> bytes) {
   static Channel channel = *Channel::create(ChannelShape::of(16));
-  static const std::pair<catena::device::remote::Fd, catena::device::remote::Fd> notifier = *make_notifier();
+  static const std::pair<FileDescriptor, FileDescriptor> notifier = *catena::ipc::make_socket_pair();
   static const auto mapped = [] {
     struct stat status {};
     if (::fstat(channel.fd(), &status) != 0) {
       __builtin_trap();
     }
-    return catena::device::remote::Mapping::map(catena::device::remote::Fd(::dup(channel.fd())),
-                                                static_cast<std::size_t>(status.st_size));
+    return catena::ipc::Mapping::map(FileDescriptor(::dup(channel.fd())), static_cast<std::size_t>(status.st_size));
   }();
   std::fill(mapped->bytes().begin(), mapped->bytes().end(), std::byte{0});
   std::copy_n(bytes.begin(), std::min(bytes.size(), mapped->bytes().size()), mapped->bytes().begin());
@@ -64,7 +67,7 @@ void read_messages(std::span<const std::byte> bytes) {
     read_last = sum;
     reader.take();
   }
-  silence(notifier.first.get());
+  catena::ipc::clear_wake_ups(notifier.first.get());
 }
 
 /// A ring of lines as the other end may leave it: what is taken from it can be put into a file.

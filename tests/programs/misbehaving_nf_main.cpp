@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process of NFs that lies, for tests: the type of the last NF says how.
-#include "gpu/device/remote/socket.hpp"
+#include "base/ipc/frames.hpp"
+#include "base/ipc/mapping.hpp"
 #include "pipeline/isolation/channel.hpp"
 #include "pipeline/isolation/protocol.hpp"
 
@@ -31,9 +32,9 @@
 namespace {
 
 using namespace catena::nf_process;
-using catena::device::remote::Fd;
-using catena::device::remote::Mapping;
-using catena::device::remote::receive_frame;
+using catena::FileDescriptor;
+using catena::ipc::Mapping;
+using catena::ipc::receive_frame;
 
 constexpr std::uint32_t kMaxBytes = 64U << 20;
 
@@ -52,7 +53,7 @@ struct Ends {
 void work(Channel const& channel, std::function<std::uint32_t(std::span<PacketEntry>, std::uint32_t)> const& change) {
   Ends ends{channel.reader_of_nf(kEventNotifierFd), channel.writer_to_host(kEventNotifierFd)};
   for (;;) {
-    const bool is_closed = ends.in.is_closed();
+    const bool is_closed = ends.in.closed() != 0;
     const auto message = ends.in.poll();
     if (!message.ok() || (!message->has_value() && is_closed)) {
       return;
@@ -469,7 +470,7 @@ void claim(Channel const& channel, std::uint32_t messages) {
 int main() {
   std::string type;
   std::size_t nfs = 0;
-  Fd channel_fd;
+  FileDescriptor channel_fd;
   Mapping raw;  ///< the memory of the channel
   Mapping frame_memory;
   for (;;) {
@@ -509,7 +510,7 @@ int main() {
       case Call::kChannel:
         channel_fd = std::move(frame->fd);
         if (struct stat status{}; ::fstat(channel_fd.get(), &status) == 0) {
-          auto mapped = Mapping::map(Fd(::dup(channel_fd.get())), static_cast<std::size_t>(status.st_size));
+          auto mapped = Mapping::map(FileDescriptor(::dup(channel_fd.get())), static_cast<std::size_t>(status.st_size));
           raw = mapped.ok() ? std::move(*mapped) : Mapping();
         }
         break;

@@ -2,6 +2,7 @@
 // The program of a device server. Its supervisor starts it (see supervisor.hpp); people do not.
 #include "apps/catena-device-server/server_program_cache.hpp"
 #include "apps/catena-device-server/strangers.hpp"
+#include "base/ipc/mapping.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/remote/server.hpp"
 
@@ -31,8 +32,8 @@ int main(int count, char** arguments) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_TIMERSLACK, 1);
   const auto number = [arguments](int at) { return std::strtoull(arguments[at], nullptr, 10); };
-  remote::Fd control(static_cast<int>(number(2)));
-  auto box = remote::Mapping::map(remote::Fd(static_cast<int>(number(3))), sizeof(remote::BlackBox));
+  catena::FileDescriptor control(static_cast<int>(number(2)));
+  auto box = catena::ipc::Mapping::map(catena::FileDescriptor(static_cast<int>(number(3))), sizeof(remote::BlackBox));
   if (!box.ok()) {
     return remote::kExitNoDevice;
   }

@@ -13,12 +13,12 @@ using nf_process::PacketEntry;
 
 Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index,
                               bool& /*starved*/) {
-  const bool is_closed = reader_.is_closed();  // asked first: nothing comes after it
+  const bool is_closed = reader_.closed() != 0;  // asked first: nothing comes after it
   CATENA_ASSIGN_OR_RETURN(const auto message, reader_.poll());
   if (!message) {
     if (is_closed && !has_finished_) {
       has_finished_ = true;
-      if (reader_.hands_over()) {
+      if (reader_.closed() == nf_process::kHandsOver) {
         hand_over_();
       }
     }

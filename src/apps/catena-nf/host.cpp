@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/catena-nf/host.hpp"
 
+#include "base/ipc/mapping.hpp"
 #include "gpu/device/remote/device.hpp"
 
 #include <utility>
 
 namespace catena::nf_program {
 
-using device::remote::Frame;
-using device::remote::Mapping;
-using device::remote::receive_frame;
+using ipc::Frame;
+using ipc::Mapping;
+using ipc::receive_frame;
 using nf_process::Call;
 
 namespace {
@@ -25,7 +26,7 @@ Status Host::tell(Call call, std::string_view text) {
   return nf_process::send(socket_, call, text);
 }
 
-Result<device::remote::Fd> Host::memory_for(nf_process::StateOf const& state) {
+Result<FileDescriptor> Host::memory_for(nf_process::StateOf const& state) {
   const std::scoped_lock lock(mutex_);
   CATENA_RETURN_IF_ERROR(nf_process::send(socket_, Call::kState, nf_process::to_json(state)));
   CATENA_ASSIGN_OR_RETURN(Frame frame, next());

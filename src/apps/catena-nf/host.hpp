@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/core/file_descriptor.hpp"
+#include "base/ipc/frames.hpp"
 #include "gpu/device/device.hpp"
-#include "gpu/device/remote/socket.hpp"
 #include "pipeline/isolation/protocol.hpp"
 
 #include <catena/core/status.hpp>
@@ -22,11 +23,11 @@ class Host {
   explicit Host(int socket) : socket_(socket) {}
 
   /// The parent's next request. Not while another thread waits for a reply.
-  Result<device::remote::Frame> next();
+  Result<ipc::Frame> next();
   /// Any thread.
   Status tell(nf_process::Call call, std::string_view text);
   /// Memory for a state to hand over. Any thread. DataLoss if the parent sends no memory.
-  Result<device::remote::Fd> memory_for(nf_process::StateOf const& state);
+  Result<FileDescriptor> memory_for(nf_process::StateOf const& state);
   /// Opens the NF's device, as chain::RunOptions::open_device. Any thread. Null, with `why`, if the NF has no device;
   /// Unavailable if the caller should try again; as device::remote::connect().
   Result<std::unique_ptr<device::Device>> open_device(std::string* why);

@@ -37,9 +37,8 @@
 namespace catena::nf_program {
 namespace {
 
-using device::remote::Fd;
-using device::remote::Frame;
-using device::remote::Mapping;
+using ipc::Frame;
+using ipc::Mapping;
 using nf_process::Call;
 using nf_process::Channel;
 using nf_process::ChannelShape;
@@ -84,8 +83,8 @@ class Path {
  public:
   /// `types`: which NFs the process said that it has.
   static Result<std::unique_ptr<Path>> create(Host& host, nf::Registry const& registry,
-                                              std::vector<std::string> const& types, Setup const& setup, Fd frames,
-                                              Fd channel_fd) {
+                                              std::vector<std::string> const& types, Setup const& setup,
+                                              FileDescriptor frames, FileDescriptor channel_fd) {
     if (types.size() != setup.nfs.size()) {
       return absl::InvalidArgumentError("other NFs are to start than were asked for");
     }
@@ -148,7 +147,7 @@ class Path {
   }
 
   Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::vector<std::string> const& types,
-                                                Setup const& setup, Fd frames) {
+                                                Setup const& setup, FileDescriptor frames) {
     chain::ChainConfig config;
     CATENA_ASSIGN_OR_RETURN(config.nfs, read_nfs(types, setup));
     config.file = setup.file;
@@ -185,7 +184,7 @@ class Path {
       return host->open_device(why);
     };
     options.device_returns = true;
-    options.make_pool = [frames = std::make_shared<Fd>(std::move(frames)),
+    options.make_pool = [frames = std::make_shared<FileDescriptor>(std::move(frames)),
                          &setup](std::uint32_t queues) -> Result<std::shared_ptr<memory::PacketPool>> {
       return memory::PacketPool::create_over(frames->get(), setup.slots, setup.unit_packets, queues);
     };
@@ -233,14 +232,14 @@ Status hand_over(Host& host, std::span<nf::Instance* const> nfs) {
     nf::StateWriter state;
     portable->save(state);
     const nf_process::StateOf of{nf, state.bytes().size()};
-    CATENA_ASSIGN_OR_RETURN(Fd given, host.memory_for(of));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor given, host.memory_for(of));
     CATENA_ASSIGN_OR_RETURN(const Mapping memory, Mapping::map(std::move(given), nf_process::memory_bytes(of)));
     std::ranges::copy(state.bytes(), memory.bytes().begin());
   }
   return absl::OkStatus();
 }
 
-Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) try {
+Status load(nf::Nf& nf, nf_process::StateOf const& of, FileDescriptor memory) try {
   auto* const portable = dynamic_cast<nf::Portable*>(&nf);
   if (portable == nullptr) {
     return absl::DataLossError("a state for an NF without state");
@@ -270,7 +269,7 @@ Status start_others(std::span<nf::Instance* const> nfs, nf::RunContext context, 
 
 /// Takes over what the NFs of the process before this one have left, if they have, and says what became of it.
 Status go_on(Host& host, std::span<nf::Instance* const> nfs, nf::RunContext const& context) {
-  std::vector<std::pair<nf_process::StateOf, Fd>> states;
+  std::vector<std::pair<nf_process::StateOf, FileDescriptor>> states;
   Frame frame;
   for (;;) {
     CATENA_ASSIGN_OR_RETURN(frame, host.next());
@@ -349,8 +348,8 @@ Status serve(Host& host, std::unique_ptr<Path>& path) {
   nf::Registry registry = nf::builtin_nfs();
   Plugins plugins;
   std::vector<std::string> types;
-  Fd frames;
-  Fd channel;
+  FileDescriptor frames;
+  FileDescriptor channel;
   for (;;) {
     CATENA_ASSIGN_OR_RETURN(Frame frame, host.next());
     const std::string_view text = nf_process::text_of(frame.body);

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "base/core/replace_file.hpp"
-#include "base/core/shared_memory.hpp"
+#include "base/ipc/shared_memory.hpp"
 #include "base/sandbox/bwrap.hpp"
 #include "base/sandbox/limits.hpp"
 #include "base/sandbox/proc.hpp"
@@ -70,7 +70,7 @@ Result<FileDescriptor> as_file(std::vector<std::string> const& arguments) {
   for (std::string const& argument : arguments) {
     text.append(argument.c_str(), argument.size() + 1);
   }
-  return make_memory_file("catena-bwrap", [&text](int file) {
+  return ipc::make_memory_file("catena-bwrap", [&text](int file) {
     return write_all(file, std::as_bytes(std::span(text))) ? absl::OkStatus() : failed("file in memory");
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sandbox/seccomp_filter.hpp"
 
-#include "base/core/shared_memory.hpp"
+#include "base/ipc/shared_memory.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -195,7 +195,7 @@ Result<FileDescriptor> make_seccomp_filter(bool can_write) {
     return absl::UnavailableError("libseccomp cannot make a system call filter");
   }
   const int refused = add_rules(context, can_write);
-  return make_memory_file("catena-seccomp", [&context, refused](int file) {
+  return ipc::make_memory_file("catena-seccomp", [&context, refused](int file) {
     const int wrong = refused != 0 ? refused : seccomp_export_bpf(context.get(), file);
     return wrong == 0
                ? absl::OkStatus()

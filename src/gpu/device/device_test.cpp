@@ -190,7 +190,7 @@ class DeviceTest : public ::testing::TestWithParam<std::string_view> {
 /// Whole pages of the host that nothing else uses, shared as a packet pool's are.
 class Pages {
  public:
-  explicit Pages(std::size_t bytes) : memory_(remote::Mapping::create(bytes).value()), bytes_(bytes) {
+  explicit Pages(std::size_t bytes) : memory_(ipc::Mapping::create("catena_device", bytes).value()), bytes_(bytes) {
     start_ = memory_.bytes().data();
   }
   std::span<std::byte> bytes() { return {static_cast<std::byte*>(start_), bytes_}; }
@@ -198,7 +198,7 @@ class Pages {
   std::span<std::uint32_t> words() { return {static_cast<std::uint32_t*>(start_), bytes_ / sizeof(std::uint32_t)}; }
 
  private:
-  remote::Mapping memory_;
+  ipc::Mapping memory_;
   void* start_;
   std::size_t bytes_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "packet/memory/arena.hpp"
 
-#include "base/core/shared_memory.hpp"
+#include "base/ipc/shared_memory.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -120,7 +120,7 @@ Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
   const std::size_t bytes = std::size_t{shape.slots} * packet::kSlotBytes;
   std::unique_ptr<Arena> arena(new Arena);
   arena->shape_ = shape;
-  Result<FileDescriptor> memory = make_shared_memory("catena_packets", bytes, Pages::kNow);
+  Result<FileDescriptor> memory = ipc::make_shared_memory("catena_packets", bytes, ipc::Pages::kNow);
   if (!memory.ok()) {
     return refused(std::string(memory.status().message()), bytes, shape.slots);
   }

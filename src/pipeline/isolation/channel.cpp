@@ -3,27 +3,14 @@
 
 #include "packet/memory/arena.hpp"
 
-#include <catena/core/text.hpp>
-
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace catena::nf_process {
 namespace {
 
-using device::remote::Fd;
-using device::remote::Mapping;
-
-/// In front of the entries of a message.
-struct alignas(PacketEntry) MessageHead {
-  std::atomic<std::uint32_t> packets;
-};
+using ipc::Mapping;
 
 /// Of one NF.
 struct alignas(64) NfHead {
@@ -33,23 +20,17 @@ struct alignas(64) NfHead {
 };
 
 struct Heads {
-  RingHead lanes[2];
+  ipc::RingHead lanes[2];
   NfHead nfs[kMaxNfs];
   LineRingHead lines;
 };
 
-std::size_t message_bytes(ChannelShape const& shape) {
-  return sizeof(MessageHead) + std::size_t{shape.unit_packets} * sizeof(PacketEntry);
+std::size_t lane_bytes(ChannelShape const& shape) {
+  return ipc::RingMessages<PacketEntry>::bytes({shape.unit_packets, shape.depth});
 }
-
-std::size_t lane_bytes(ChannelShape const& shape) { return message_bytes(shape) * shape.depth; }
 
 std::size_t channel_bytes(ChannelShape const& shape) {
   return sizeof(Heads) + 2 * lane_bytes(shape) + (shape.has_lines ? kLineRingBytes : 0);
-}
-
-std::byte* message(std::span<std::byte> messages, ChannelShape const& shape, std::uint32_t number) {
-  return messages.data() + message_bytes(shape) * (number & (shape.depth - 1));
 }
 
 }  // namespace
@@ -63,84 +44,12 @@ ChannelShape ChannelShape::of(std::uint32_t unit_packets, bool has_lines) {
 
 std::uint32_t ChannelShape::slots() const { return std::max(memory::kMinSlots, std::bit_ceil(depth * unit_packets)); }
 
-Result<std::pair<Fd, Fd>> make_notifier() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
-  }
-  return std::pair(Fd(ends[0]), Fd(ends[1]));
-}
-
-void clear(int notifier) {
-  std::array<std::byte, 4096> rings;
-  static_cast<void>(::recv(notifier, rings.data(), rings.size(), MSG_DONTWAIT));
-}
-
-std::span<PacketEntry> RingWriter::next() const {
-  std::byte* const at = message(messages_, shape_, pushed_) + sizeof(MessageHead);
-  return {reinterpret_cast<PacketEntry*>(at), shape_.unit_packets};
-}
-
-void RingWriter::push(std::uint32_t packets) {
-  reinterpret_cast<MessageHead*>(message(messages_, shape_, pushed_))
-      ->packets.store(packets, std::memory_order_relaxed);
-  ++pushed_;
-  head_->pushed.store(pushed_, std::memory_order_release);
-}
-
-void RingWriter::wake() {
-  // the reader arms first and looks for messages then, this writes messages first and looks then
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (head_->armed.load(std::memory_order_relaxed) != 0) {
-    head_->armed.store(0, std::memory_order_relaxed);
-    static_cast<void>(::send(notifier_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL));  // where it is full, it rings already
-  }
-}
-
-void RingWriter::close(bool hands_over) {
-  head_->closed.store(hands_over ? kHandsOver : 1, std::memory_order_release);
-  wake();
-}
-
-Result<std::optional<std::span<const PacketEntry>>> RingReader::poll() {
-  const std::uint32_t waiting = head_->pushed.load(std::memory_order_acquire) - taken_;
-  if (waiting == 0) {
-    arm();
-    return std::nullopt;
-  }
-  idle_polls_ = 0;
-  if (waiting > shape_.depth) {
-    return absl::DataLossError(concat("it claims ", waiting, " messages at once; the ring holds ", shape_.depth));
-  }
-  std::byte* const at = message(messages_, shape_, taken_);
-  const std::uint32_t packets = reinterpret_cast<MessageHead*>(at)->packets.load(std::memory_order_relaxed);
-  if (packets > shape_.unit_packets) {
-    return absl::DataLossError(concat("it claims a unit of ", packets, " packets; one has ", shape_.unit_packets));
-  }
-  return std::span<const PacketEntry>(reinterpret_cast<PacketEntry const*>(at + sizeof(MessageHead)), packets);
-}
-
-/// Who polls looks again before it sleeps, so that a message which came meanwhile is seen.
-void RingReader::arm() {
-  constexpr std::uint32_t kCheckEvery = 64;  // polls, after which a bell that rang for nothing is silenced
-  const bool is_checked = ++idle_polls_ % kCheckEvery == 0;
-  if (is_armed_ && !is_checked && head_->armed.load(std::memory_order_relaxed) != 0) {
-    return;
-  }
-  if (is_armed_) {
-    clear(notifier_);
-  }
-  is_armed_ = true;
-  head_->armed.store(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
 Result<Channel> Channel::create(ChannelShape shape) {
-  CATENA_ASSIGN_OR_RETURN(Mapping memory, Mapping::create(channel_bytes(shape)));
+  CATENA_ASSIGN_OR_RETURN(Mapping memory, Mapping::create("catena_nf", channel_bytes(shape)));
   return Channel(std::move(memory), shape);
 }
 
-Result<Channel> Channel::map(Fd fd, ChannelShape shape) {
+Result<Channel> Channel::map(FileDescriptor fd, ChannelShape shape) {
   CATENA_ASSIGN_OR_RETURN(Mapping memory, Mapping::map(std::move(fd), channel_bytes(shape)));
   return Channel(std::move(memory), shape);
 }
@@ -169,10 +78,11 @@ std::span<std::byte> Channel::line_ring() const {
   return memory_.bytes().subspan(sizeof(Heads) + 2 * lane_bytes(shape_), kLineRingBytes);
 }
 
-RingHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
+ipc::RingHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
 
-std::span<std::byte> Channel::messages(std::size_t lane) const {
-  return memory_.bytes().subspan(sizeof(Heads) + lane * lane_bytes(shape_), lane_bytes(shape_));
+ipc::RingMessages<PacketEntry> Channel::messages(std::size_t lane) const {
+  return {memory_.bytes().subspan(sizeof(Heads) + lane * lane_bytes(shape_), lane_bytes(shape_)),
+          {shape_.unit_packets, shape_.depth}};
 }
 
 }  // namespace catena::nf_process

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gpu/device/remote/socket.hpp"
+#include "base/core/file_descriptor.hpp"
+#include "base/ipc/mapping.hpp"
+#include "base/ipc/ring.hpp"
 #include "pipeline/isolation/lines.hpp"
 
 #include <catena/core/status.hpp>
@@ -10,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -31,12 +32,6 @@ struct ChannelShape {
   /// Slots for the frames of the messages: a power of two, enough for `depth` blocks of unit_packets.
   std::uint32_t slots() const;
 };
-
-/// Creates the means to wake the other process: a pair of sockets, one per end. Neither end can make the other block,
-/// since the flags of a descriptor belong to its end alone. ResourceExhausted if no socket is available.
-Result<std::pair<device::remote::Fd, device::remote::Fd>> make_notifier();
-/// Clears pending wake-ups. Of several thousand only a part is cleared, since a peer may send them without end.
-void clear(int notifier);
 
 /// One packet of a unit sent between the processes: the position of its frame, and its metadata (see
 /// packet::MetaColumns).
@@ -79,63 +74,14 @@ struct GpuPart {
   bool operator==(GpuPart const&) const = default;
 };
 
-/// State of one direction of a channel in shared memory.
-struct alignas(64) RingHead {
-  std::atomic<std::uint32_t> pushed;             ///< messages since the start
-  std::atomic<std::uint32_t> closed;             ///< 1: no more messages; 2: also, another process replaces the reader
-  alignas(64) std::atomic<std::uint32_t> armed;  ///< 1: the reader waits for a wake-up
-};
+/// Reasons of a closed lane: see RingWriter::close().
+inline constexpr std::uint32_t kEnds = 1;
+inline constexpr std::uint32_t kHandsOver = 2;  ///< the reader is to send its state for a replacement process
 
-inline constexpr std::uint32_t kHandsOver = 2;  ///< RingHead::closed
-
-/// The writing end of a lane. It never reads state of the other end. So its user must keep no more messages in flight
-/// than the depth; each returned message acknowledges one. One thread.
-class RingWriter {
- public:
-  RingWriter(RingHead& head, std::span<std::byte> messages, ChannelShape shape, int notifier)
-      : head_(&head), messages_(messages), shape_(shape), notifier_(notifier) {}
-  /// Position of the next message, with space for a unit.
-  std::span<PacketEntry> next() const;
-  /// Publishes the next message, which has `packets` packets.
-  void push(std::uint32_t packets);
-  /// Wakes the reader if it sleeps: after one push() or several. Never blocks.
-  void wake();
-  /// Ends the messages. `hands_over`: the reader is to send its state for a replacement process.
-  void close(bool hands_over = false);
-
- private:
-  RingHead* head_;
-  std::span<std::byte> messages_;
-  ChannelShape shape_;
-  int notifier_;
-  std::uint32_t pushed_ = 0;
-};
-
-/// The reading end. The other end may change a message during the read: copy it once, then check the copy. One thread.
-class RingReader {
- public:
-  RingReader(RingHead& head, std::span<std::byte> messages, ChannelShape shape, int notifier)
-      : head_(&head), messages_(messages), shape_(shape), notifier_(notifier) {}
-  /// The oldest message not yet taken; nullopt if the lane is empty, and the bell then rings for the next message.
-  /// DataLoss if the other end reports impossible numbers.
-  Result<std::optional<std::span<const PacketEntry>>> poll();
-  /// Marks the oldest message as read.
-  void take() { ++taken_; }
-  /// Whether the other end has closed the lane. Messages may be left.
-  bool is_closed() const { return head_->closed.load(std::memory_order_acquire) != 0; }
-  /// As passed to close().
-  bool hands_over() const { return head_->closed.load(std::memory_order_acquire) == kHandsOver; }
-
- private:
-  void arm();
-  RingHead* head_;
-  std::span<std::byte> messages_;
-  ChannelShape shape_;
-  int notifier_;
-  std::uint32_t taken_ = 0;
-  std::uint32_t idle_polls_ = 0;
-  bool is_armed_ = false;
-};
+/// The ends of a lane. The writer must keep no more messages in flight than the depth; each returned message
+/// acknowledges one.
+using RingWriter = ipc::RingWriter<PacketEntry>;
+using RingReader = ipc::RingReader<PacketEntry>;
 
 /// Shared memory of an NF process and its parent, besides frames: one lane per direction, counts, and lines if wanted.
 /// Neither end has to trust its content.
@@ -143,15 +89,16 @@ class Channel {
  public:
   /// ResourceExhausted if memory runs out.
   static Result<Channel> create(ChannelShape shape);
-  /// Maps the other end's channel. Errors: as device::remote::Mapping::map().
-  static Result<Channel> map(device::remote::Fd fd, ChannelShape shape);
+  /// Maps the other end's channel. Errors: as ipc::Mapping::map().
+  static Result<Channel> map(FileDescriptor fd, ChannelShape shape);
 
   int fd() const { return memory_.fd(); }
   ChannelShape const& shape() const { return shape_; }
-  RingWriter writer_to_nf(int notifier) const { return {head(0), messages(0), shape_, notifier}; }
-  RingReader reader_of_nf(int notifier) const { return {head(0), messages(0), shape_, notifier}; }
-  RingWriter writer_to_host(int notifier) const { return {head(1), messages(1), shape_, notifier}; }
-  RingReader reader_of_host(int notifier) const { return {head(1), messages(1), shape_, notifier}; }
+  // `notifier`: the caller's end of ipc::make_socket_pair(), for the wake-ups of both lanes.
+  RingWriter writer_to_nf(int notifier) const { return {head(0), messages(0), notifier}; }
+  RingReader reader_of_nf(int notifier) const { return {head(0), messages(0), notifier}; }
+  RingWriter writer_to_host(int notifier) const { return {head(1), messages(1), notifier}; }
+  RingReader reader_of_host(int notifier) const { return {head(1), messages(1), notifier}; }
   // Of NF number `nf` of the process, below kMaxNfs.
   SharedCounts& counts(std::size_t nf) const;
   /// The NF's GPU partition: assigned by the parent, and taken as the NF reports it. Any thread.
@@ -164,13 +111,13 @@ class Channel {
   LineReader line_reader() const { return {line_head(), line_ring()}; }
 
  private:
-  Channel(device::remote::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
-  RingHead& head(std::size_t lane) const;
-  std::span<std::byte> messages(std::size_t lane) const;
+  Channel(ipc::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
+  ipc::RingHead& head(std::size_t lane) const;
+  ipc::RingMessages<PacketEntry> messages(std::size_t lane) const;
   LineRingHead& line_head() const;
   std::span<std::byte> line_ring() const;
 
-  device::remote::Mapping memory_;
+  ipc::Mapping memory_;
   ChannelShape shape_;
 };
 

@@ -14,7 +14,7 @@
 namespace catena::nf_process {
 namespace {
 
-using device::remote::Frame;
+using ipc::Frame;
 using OutputKind = nf::NamedOutput::Kind;
 
 constexpr std::size_t kMaxOpened = 256;

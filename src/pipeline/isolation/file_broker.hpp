@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gpu/device/remote/socket.hpp"
+#include "base/ipc/frames.hpp"
 #include "nf/named_files.hpp"
 #include "pipeline/isolation/protocol.hpp"
 
@@ -37,10 +37,10 @@ class FileBroker {
   /// `rights` outlive it.
   explicit FileBroker(OutputRights& rights) : rights_(&rights) {}
 
-  static bool is_asked_by(device::remote::Frame const& frame);
+  static bool is_asked_by(ipc::Frame const& frame);
   /// Executes the request in the frame and replies on `socket`. Errors end the incarnation: DataLoss if the frame
   /// cannot be parsed, or after too many refusals for a mistake; as send().
-  Status serve(int socket, device::remote::Frame const& frame);
+  Status serve(int socket, ipc::Frame const& frame);
   /// Closes all outputs. Another process may then open these files.
   void close_all() { opened_.clear(); }
 
@@ -50,7 +50,7 @@ class FileBroker {
     std::string kept;
     bool is_kept = false;
   };
-  Result<Answer> answer(device::remote::Frame const& frame, std::string& kept);
+  Result<Answer> answer(ipc::Frame const& frame, std::string& kept);
   Result<Answer> open(OpenOutput const& asked, std::string& kept);
   Result<Opened> open_here(std::uint32_t number, std::string const& name);
   Answer refuse(std::string_view what);

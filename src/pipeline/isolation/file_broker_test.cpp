@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/isolation/file_broker.hpp"
 
-#include "gpu/device/remote/socket.hpp"
+#include "base/ipc/frames.hpp"
 
 #include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
@@ -20,8 +20,7 @@
 namespace catena::nf_process {
 namespace {
 
-using device::remote::Fd;
-using device::remote::Frame;
+using ipc::Frame;
 using ::testing::HasSubstr;
 using Kind = nf::NamedOutput::Kind;
 
@@ -30,8 +29,8 @@ class Broker : public ::testing::Test {
   Broker() {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-    here_ = Fd(ends[0]);
-    there_ = Fd(ends[1]);
+    here_ = FileDescriptor(ends[0]);
+    there_ = FileDescriptor(ends[1]);
     rights_.nf = "x";
     rights_.outputs = {{Kind::kFile, folder_.path("flows")}, {Kind::kFolder, folder_.path("state")}};
   }
@@ -47,11 +46,11 @@ class Broker : public ::testing::Test {
     frame.body.assign(body.begin(), body.end());
     Said said{broker.serve(here_.get(), frame), {}, {}};
     if (said.life.ok()) {
-      auto answer = device::remote::receive_frame(there_.get(), kMaxFrameBytes);
+      auto answer = ipc::receive_frame(there_.get(), kMaxFrameBytes);
       EXPECT_TRUE(answer.ok()) << answer.status();
       said.answer = *read_answer(text_of(answer->body));
       if (said.answer.is_kept) {
-        said.kept = std::string(text_of(device::remote::receive_frame(there_.get(), kMaxFrameBytes)->body));
+        said.kept = std::string(text_of(ipc::receive_frame(there_.get(), kMaxFrameBytes)->body));
       }
     }
     return said;
@@ -68,8 +67,8 @@ class Broker : public ::testing::Test {
 
   ScratchFolder folder_;
   OutputRights rights_;
-  Fd here_;
-  Fd there_;
+  FileDescriptor here_;
+  FileDescriptor there_;
 };
 
 TEST_F(Broker, a_file_is_emptied_once_and_a_later_life_goes_on_with_it) {

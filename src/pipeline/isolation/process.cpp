@@ -4,7 +4,9 @@
 #include "base/core/log_line.hpp"
 #include "base/core/own_program.hpp"
 #include "base/core/process_work.hpp"
-#include "base/core/shared_memory.hpp"
+#include "base/ipc/frames.hpp"
+#include "base/ipc/shared_memory.hpp"
+#include "base/ipc/socket_pair.hpp"
 #include "base/sandbox/control_group.hpp"
 #include "base/sandbox/limits.hpp"
 #include "base/sandbox/sandbox.hpp"
@@ -41,9 +43,8 @@ namespace catena::nf_process {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using device::remote::Fd;
-using device::remote::Frame;
-using device::remote::FrameReader;
+using ipc::Frame;
+using ipc::FrameReader;
 using std::chrono::milliseconds;
 
 /// How long a process may take to say what its NF is, and to make it: rules are compiled then.
@@ -70,17 +71,10 @@ constexpr std::uint32_t kMaxThreads = 32;
 constexpr std::size_t kMaxDevices = 4;
 constexpr uid_t kNobody = 65534;
 
-Result<Fd> make_event() {
-  Fd notifier(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  return notifier ? Result<Fd>(std::move(notifier))
+Result<FileDescriptor> make_event() {
+  FileDescriptor notifier(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return notifier ? Result<FileDescriptor>(std::move(notifier))
                   : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
-}
-
-Result<Fd> make_memory(std::uint64_t bytes) {
-  Result<Fd> memory = make_shared_memory("catena_state", bytes, Pages::kWhenWritten);
-  return memory.ok() ? std::move(memory)
-                     : Result<Fd>(absl::ResourceExhaustedError(
-                           concat(bytes, " bytes of shared memory: ", std::string(memory.status().message()))));
 }
 
 int until(Clock::time_point deadline) {
@@ -174,9 +168,9 @@ using OwnGroup = std::unique_ptr<sandbox::ControlGroup, RemoveGroup>;
 struct Life {
   OwnGroup group;  ///< null: its resource limits are all; outlives the process
   std::unique_ptr<sandbox::SandboxedProcess> process;
-  Fd control;
+  FileDescriptor control;
   FrameReader reader;
-  std::vector<Fd> devices;  ///< the sockets that it was given, for whether what is behind them still lives
+  std::vector<FileDescriptor> devices;  ///< the sockets that it was given, for whether what is behind them still lives
   std::shared_ptr<Connection> connection;
   FileBroker outputs;
   bool has_device_memory = false;  ///< the group was made larger for it
@@ -239,8 +233,8 @@ struct NfProcess::Impl {
   std::vector<StartRequest> wanted;
   std::vector<NfInfo> described;                      ///< of each NF
   std::vector<std::vector<nf::NamedOutput>> outputs;  ///< of each, together those of the rights
-  Fd notifier;  ///< this side's end; each life brings another one, behind the same number
-  Fd stop;      ///< an eventfd: the keeper is to end, or to end this life
+  FileDescriptor notifier;  ///< this side's end; each life brings another one, behind the same number
+  FileDescriptor stop;      ///< an eventfd: the keeper is to end, or to end this life
   Setup setup;
   std::optional<Life> now;  ///< the keeper's, once there is one
   std::thread keeper;
@@ -262,7 +256,7 @@ struct NfProcess::Impl {
   // what crosses between two processes, of which one goes on for the other
   struct State {
     StateOf of;
-    Fd memory;
+    FileDescriptor memory;
   };
   bool continues = false;  ///< for another one; in its first life
   bool is_handing_over = false;
@@ -300,26 +294,22 @@ struct NfProcess::Impl {
   // --- a life begins
 
   Result<Life> launch() {
-    std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-      return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
-    }
+    CATENA_ASSIGN_OR_RETURN(auto ends, ipc::make_socket_pair());
     Life life{.group = nullptr,
               .process = nullptr,
-              .control = Fd(ends[0]),
+              .control = std::move(ends.first),
               .reader = {},
               .devices = {},
               .connection = nullptr,
               .outputs = FileBroker(rights)};
-    CATENA_ASSIGN_OR_RETURN(const auto notifiers, make_notifier());
+    CATENA_ASSIGN_OR_RETURN(const auto notifiers, ipc::make_socket_pair());
     if (::dup3(notifiers.first.get(), notifier.get(), O_CLOEXEC) < 0) {
       return absl::ResourceExhaustedError(concat("dup3: ", std::strerror(errno)));
     }
     constexpr timeval kSendLimit{5, 0};  // who does not read is not waited for
-    ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
-    const Fd other(ends[1]);
+    ::setsockopt(life.control.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
     sandbox::SandboxOptions sandbox;
-    sandbox.fds = {other.get(), notifiers.second.get()};
+    sandbox.fds = {ends.second.get(), notifiers.second.get()};
     CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(sandbox) : run_in_container(sandbox));
     // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
     sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
@@ -430,7 +420,8 @@ struct NfProcess::Impl {
   Status start_nfs(Life& life, Setup const& with, bool* is_refused = nullptr) {
     CATENA_ASSIGN_OR_RETURN(Channel channel,
                             Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
-    CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
+    CATENA_ASSIGN_OR_RETURN(auto frames,
+                            ipc::Mapping::create("catena_nf", std::size_t{with.slots} * packet::kSlotBytes));
     life.connection = std::make_shared<Connection>(std::move(channel), std::move(frames));
     const int socket = life.control.get();
     allow(life, bytes_of(life.connection->frames.fd()) + bytes_of(life.connection->channel.fd()));
@@ -477,7 +468,7 @@ struct NfProcess::Impl {
   /// That of the chain file; again, where it was lost.
   Status give_device(Life& life) const {
     std::string why = "NFs in processes of their own have a device through its server alone";
-    std::erase_if(life.devices, [](Fd const& socket) {
+    std::erase_if(life.devices, [](FileDescriptor const& socket) {
       pollfd poll{socket.get(), 0, 0};
       return ::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0;
     });
@@ -485,7 +476,8 @@ struct NfProcess::Impl {
       return absl::DataLossError("it claims more devices than exist");
     }
     const bool on_gpu = std::ranges::any_of(setup.nfs, &NfSetup::on_gpu);
-    Result<Fd> device = on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
+    Result<FileDescriptor> device =
+        on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : FileDescriptor();
     if (!device.ok()) {
       why = std::string(device.status().message());
     }
@@ -496,7 +488,7 @@ struct NfProcess::Impl {
       allow(life, sandbox::kReservedBytes);  // its addresses are all that bounds what the server shares with it
     }
     life.devices.emplace_back(::fcntl(device->get(), F_DUPFD_CLOEXEC, 0));
-    CATENA_ASSIGN_OR_RETURN(const device::remote::Mapping page, device::remote::make_client_page());
+    CATENA_ASSIGN_OR_RETURN(const ipc::Mapping page, device::remote::make_client_page());
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevicePage, "", page.fd()));
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevice, "", device->get()));
     return absl::OkStatus();
@@ -564,7 +556,7 @@ struct NfProcess::Impl {
 
   /// Gives the process memory for a state that it hands over.
   Status make_room(Life& life, StateOf const& said) {
-    CATENA_ASSIGN_OR_RETURN(Fd memory, make_memory(memory_bytes(said)));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor memory, ipc::make_peer_memory("catena_state", memory_bytes(said)));
     const int fd = memory.get();
     {
       const std::scoped_lock lock(mutex);

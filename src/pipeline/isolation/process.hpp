@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gpu/device/remote/socket.hpp"
+#include "base/core/file_descriptor.hpp"
+#include "base/ipc/mapping.hpp"
 #include "pipeline/isolation/channel.hpp"
 #include "pipeline/isolation/field_mask.hpp"
 #include "pipeline/isolation/protocol.hpp"
@@ -24,8 +25,8 @@ namespace catena::nf_process {
 
 /// A file visible to an NF process, read-only.
 struct ShownFile {
-  std::string path;            ///< absolute
-  device::remote::Fd fd = {};  ///< if set, this open file is shown at `path`, whichever user owns it
+  std::string path;        ///< absolute
+  FileDescriptor fd = {};  ///< if set, this open file is shown at `path`, whichever user owns it
 };
 
 /// Options for starting the process of an NF, or of a group of NFs.
@@ -43,17 +44,17 @@ struct ProcessOptions {
   std::optional<gid_t> gid;
   /// Connects the process to the server of a device: a socket for device::remote::connect(), or an empty one with `why`
   /// if the device does not exist. Called by a thread of the process's keeper. Null: no server.
-  std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device;
+  std::function<Result<FileDescriptor>(std::string const& preference, std::string* why)> connect_device;
   std::stop_token give_up;  ///< cancels create(), add() and start(), which return Cancelled; no effect later
 };
 
 /// One incarnation of an NF process, as the sender of its packets sees it. Its memory belongs to this incarnation
 /// alone: late accesses after the end of the process, perhaps by a device, do no harm.
 struct Connection {
-  Connection(Channel own_channel, device::remote::Mapping own_frames)
+  Connection(Channel own_channel, ipc::Mapping own_frames)
       : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
   Channel channel;
-  device::remote::Mapping frames;      ///< ChannelShape::slots() slots for the packets exchanged
+  ipc::Mapping frames;                 ///< ChannelShape::slots() slots for the packets exchanged
   FieldMask field_mask;                ///< bytes copied of them; set before the link is taken
   std::atomic<bool> is_closed{false};  ///< no more packets follow: it may end
   std::atomic<bool> is_gone{false};    ///< the process has ended

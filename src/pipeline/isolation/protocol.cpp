@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/isolation/protocol.hpp"
 
-#include "gpu/device/remote/socket.hpp"
+#include "base/ipc/frames.hpp"
 #include "pipeline/isolation/channel.hpp"
 
 #include <catena/core/text.hpp>
@@ -336,8 +336,8 @@ Result<std::vector<Status>> read_begun(std::string_view text, std::size_t nfs) {
 }
 
 Status send(int socket, Call call, std::string_view text, int fd) {
-  return device::remote::send_frame(socket, static_cast<std::uint32_t>(call),
-                                    std::as_bytes(std::span(text.data(), text.size())), fd);
+  return ipc::send_frame(socket, static_cast<std::uint32_t>(call), std::as_bytes(std::span(text.data(), text.size())),
+                         fd);
 }
 
 std::vector<std::byte> with_handle(std::uint32_t handle, std::span<const std::byte> bytes) {

@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Messages between an NF process and its parent over a socket, besides packets: frames of JSON
-/// (device/remote/socket.hpp). All input from the process is untrusted.
+/// (base/ipc/frames.hpp). All input from the process is untrusted.
 namespace catena::nf_process {
 
 enum class Call : std::uint32_t {
@@ -178,7 +178,7 @@ Result<NfStatistics> read_statistics(std::string_view text, std::size_t nfs);
 Result<StateOf> read_state_of(std::string_view text, std::size_t nfs);
 Result<std::vector<Status>> read_begun(std::string_view text, std::size_t nfs);
 
-/// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
+/// Sends a frame with a text, and `fd` with it unless it is -1. As ipc::send_frame().
 Status send(int socket, Call call, std::string_view text, int fd = -1);
 /// The body of kWriteOutput or kCloseOutput: a handle, followed by the bytes; and its handle. DataLoss if it is
 /// missing.

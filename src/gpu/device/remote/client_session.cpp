@@ -40,7 +40,7 @@ Status ClientSession::check_room(Table<T> const& table, std::string_view what, s
              : absl::ResourceExhaustedError(concat("a client of a device server has at most ", max, " ", what));
 }
 
-ClientSession::ClientSession(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box,
+ClientSession::ClientSession(Device& device, FileDescriptor socket, ServerLimits const& limits, BlackBox::Client& box,
                              Compilations* compilations, StreamSerializer* serializer)
     : device_(&device),
       socket_(std::move(socket)),
@@ -54,8 +54,8 @@ ClientSession::~ClientSession() = default;
 Status ClientSession::greet() {
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kGreetingLimit, sizeof kGreetingLimit);
   setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kAnswerLimit, sizeof kAnswerLimit);
-  CATENA_ASSIGN_OR_RETURN(Frame hello, receive_frame(socket_.get(), kMaxFrameBytes));
-  Reader body(hello.body);
+  CATENA_ASSIGN_OR_RETURN(ipc::Frame hello, ipc::receive_frame(socket_.get(), kMaxFrameBytes));
+  ipc::Reader body(hello.body);
   const auto version = body.take<std::uint32_t>();
   if (hello.call != static_cast<std::uint32_t>(Call::kHello) || !body.ok() || !hello.fd) {
     return malformed("no greeting");
@@ -63,16 +63,16 @@ Status ClientSession::greet() {
   if (version != kVersion) {
     Status status = absl::UnavailableError(
         concat("the device server speaks version ", kVersion, " and the client version ", version));
-    static_cast<void>(send_frame(socket_.get(), hello.call, Writer().put_status(status).bytes()));
+    static_cast<void>(ipc::send_frame(socket_.get(), hello.call, ipc::Writer().put_status(status).bytes()));
     return status;
   }
-  CATENA_ASSIGN_OR_RETURN(page_, Mapping::map(std::move(hello.fd), sizeof(ClientPage)));
-  CATENA_ASSIGN_OR_RETURN(Frame notifier, receive_frame(socket_.get(), kMaxFrameBytes));
+  CATENA_ASSIGN_OR_RETURN(page_, ipc::Mapping::map(std::move(hello.fd), sizeof(ClientPage)));
+  CATENA_ASSIGN_OR_RETURN(ipc::Frame notifier, ipc::receive_frame(socket_.get(), kMaxFrameBytes));
   if (!notifier.fd) {
     return malformed("no eventfd");
   }
   notifier_ = std::move(notifier.fd);
-  notifier_edges_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  notifier_edges_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
   epoll_event edge{};
   edge.events = EPOLLIN | EPOLLET;
   if (!notifier_edges_ || epoll_ctl(notifier_edges_.get(), EPOLL_CTL_ADD, notifier_.get(), &edge) != 0) {
@@ -83,21 +83,21 @@ Status ClientSession::greet() {
   CATENA_ASSIGN_OR_RETURN(const auto done, own_stream_->record());
   CATENA_RETURN_IF_ERROR(done->wait(kClearLimit, "greeting a client"));
   DeviceInfo const& info = device_->info();
-  Writer answer;
+  ipc::Writer answer;
   answer.put_status(absl::OkStatus()).put_text(info.backend).put_text(info.name).put_text(info.driver);
   answer.put_text(info.target).put(info.compute_units).put(info.memory_bytes).put(info.local_memory_bytes);
   answer.put(info.max_group_size).put(static_cast<std::uint32_t>(info.is_cpu)).put(info.ordinal);
   answer.put(static_cast<std::uint32_t>(serializer_ != nullptr));
-  const Fd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-  return send_frame(socket_.get(), hello.call, answer.bytes(), self.get());
+  const FileDescriptor self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  return ipc::send_frame(socket_.get(), hello.call, answer.bytes(), self.get());
 }
 
 Status ClientSession::take_frame() {
-  CATENA_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader_.poll(socket_.get(), kMaxFrameBytes));
+  CATENA_ASSIGN_OR_RETURN(std::optional<ipc::Frame> frame, reader_.poll(socket_.get(), kMaxFrameBytes));
   if (!frame) {
     return absl::OkStatus();
   }
-  Reader body(frame->body);
+  ipc::Reader body(frame->body);
   const auto call = static_cast<Call>(frame->call);
   if (call == Call::kFree) {
     return free(body);
@@ -108,21 +108,21 @@ Status ClientSession::take_frame() {
   if (call == Call::kLoad) {
     return start_loading(*std::move(frame));
   }
-  Fd answer_fd;
-  const Result<Writer> result = answer(call, body, std::move(frame->fd), answer_fd);
+  FileDescriptor answer_fd;
+  const Result<ipc::Writer> result = answer(call, body, std::move(frame->fd), answer_fd);
   return send_answer(frame->call, result, answer_fd.get());
 }
 
-Status ClientSession::send_answer(std::uint32_t call, Result<Writer> const& answer, int fd) {
-  Writer whole;
+Status ClientSession::send_answer(std::uint32_t call, Result<ipc::Writer> const& answer, int fd) {
+  ipc::Writer whole;
   whole.put_status(answer.status());
   if (answer.ok()) {
     whole.add(*answer);
   }
-  return send_frame(socket_.get(), call, whole.bytes(), answer.ok() ? fd : -1);
+  return ipc::send_frame(socket_.get(), call, whole.bytes(), answer.ok() ? fd : -1);
 }
 
-Result<Writer> ClientSession::answer(Call call, Reader& body, Fd fd, Fd& answer_fd) {
+Result<ipc::Writer> ClientSession::answer(Call call, ipc::Reader& body, FileDescriptor fd, FileDescriptor& answer_fd) {
   switch (call) {
     case Call::kAllocate:
       return allocate(body);
@@ -165,7 +165,7 @@ Status ClientSession::clear(Buffer& buffer) {
                                           : absl::DeadlineExceededError("the device does not clear its memory");
 }
 
-Result<Writer> ClientSession::allocate(Reader& body) {
+Result<ipc::Writer> ClientSession::allocate(ipc::Reader& body) {
   const auto bytes = body.take<std::uint64_t>();
   if (!body.ok()) {
     return malformed("an allocation without its size");
@@ -181,10 +181,10 @@ Result<Writer> ClientSession::allocate(Reader& body) {
   memory->counted = Counted(device_bytes_, bytes);
   const std::uint32_t number = next_number();
   buffers_.emplace(number, std::move(memory));
-  return Writer().put(number);
+  return ipc::Writer().put(number);
 }
 
-Result<Writer> ClientSession::allocate_pinned(Reader& body, Fd& answer_fd) {
+Result<ipc::Writer> ClientSession::allocate_pinned(ipc::Reader& body, FileDescriptor& answer_fd) {
   const auto bytes = body.take<std::uint64_t>();
   if (!body.ok() || bytes == 0) {
     return malformed("an allocation without its size");
@@ -196,7 +196,7 @@ Result<Writer> ClientSession::allocate_pinned(Reader& body, Fd& answer_fd) {
                                                limits_.host_bytes, ", and this one has ", host_bytes_));
   }
   auto memory_range = std::make_shared<MemoryRange>();
-  CATENA_ASSIGN_OR_RETURN(memory_range->mapping, Mapping::create(bytes));
+  CATENA_ASSIGN_OR_RETURN(memory_range->mapping, ipc::Mapping::create("catena_device", bytes));
   Result<std::unique_ptr<Buffer>> window =
       device_->map_host({memory_range->mapping.bytes(), memory_range->mapping.fd()});
   if (!window.ok() && !absl::IsUnimplemented(window.status())) {
@@ -211,10 +211,10 @@ Result<Writer> ClientSession::allocate_pinned(Reader& body, Fd& answer_fd) {
     window_number = next_number();
     buffers_.emplace(window_number, std::make_shared<Memory>(Memory{memory_ranges_[number], *std::move(window), {}}));
   }
-  return Writer().put(number).put(window_number);
+  return ipc::Writer().put(number).put(window_number);
 }
 
-Result<Writer> ClientSession::map_host(Reader& body, Fd fd) {
+Result<ipc::Writer> ClientSession::map_host(ipc::Reader& body, FileDescriptor fd) {
   const auto bytes = body.take<std::uint64_t>();
   const auto offset = body.take<std::uint64_t>();
   if (!body.ok() || !fd) {
@@ -227,7 +227,7 @@ Result<Writer> ClientSession::map_host(Reader& body, Fd fd) {
                                                ", and this one has ", host_bytes_));
   }
   auto memory_range = std::make_shared<MemoryRange>();
-  CATENA_ASSIGN_OR_RETURN(memory_range->mapping, Mapping::map(std::move(fd), bytes, offset));
+  CATENA_ASSIGN_OR_RETURN(memory_range->mapping, ipc::Mapping::map(std::move(fd), bytes, offset));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> window,
                           device_->map_host({memory_range->mapping.bytes(), memory_range->mapping.fd(), offset}));
   memory_range->mapping.take_fd();  // mapped it stays; descriptors are few
@@ -236,23 +236,23 @@ Result<Writer> ClientSession::map_host(Reader& body, Fd fd) {
   const std::uint32_t window_number = next_number();
   buffers_.emplace(window_number, std::make_shared<Memory>(Memory{memory_range, std::move(window), {}}));
   memory_ranges_.emplace(number, std::move(memory_range));
-  return Writer().put(number).put(window_number);
+  return ipc::Writer().put(number).put(window_number);
 }
 
-Result<Writer> ClientSession::create_stream(Reader& body, Fd& answer_fd) {
+Result<ipc::Writer> ClientSession::create_stream(ipc::Reader& body, FileDescriptor& answer_fd) {
   const bool is_urgent = body.take<std::uint32_t>() != 0;
   CATENA_RETURN_IF_ERROR(check_room(streams_, "streams", kMaxStreams));
   ServedStream stream;
   CATENA_ASSIGN_OR_RETURN(stream.stream, device_->create_stream({.is_urgent = is_urgent}));
-  CATENA_ASSIGN_OR_RETURN(stream.memory, Mapping::create(sizeof(StreamPage)));
+  CATENA_ASSIGN_OR_RETURN(stream.memory, ipc::Mapping::create("catena_device", sizeof(StreamPage)));
   stream.page = &stream.memory.as<StreamPage>();
   answer_fd = stream.memory.take_fd();
   const std::uint32_t number = next_number();
   streams_.emplace(number, std::move(stream));
-  return Writer().put(number);
+  return ipc::Writer().put(number);
 }
 
-Result<Writer> ClientSession::create_command_buffer(Reader& body) {
+Result<ipc::Writer> ClientSession::create_command_buffer(ipc::Reader& body) {
   const auto part = body.take<std::uint32_t>();
   CATENA_RETURN_IF_ERROR(check_room(recordings_, "command buffers"));
   auto recording = std::make_shared<Recording>();
@@ -268,12 +268,12 @@ Result<Writer> ClientSession::create_command_buffer(Reader& body) {
   CATENA_ASSIGN_OR_RETURN(recording->commands, device_->create_command_buffer(partition));
   const std::uint32_t number = next_number();
   recordings_.emplace(number, std::move(recording));
-  return Writer().put(number);
+  return ipc::Writer().put(number);
 }
 
-Result<Writer> ClientSession::record_launch(Reader& body) {
+Result<ipc::Writer> ClientSession::record_launch(ipc::Reader& body) {
   const auto number = body.take<std::uint32_t>();
-  Reader launch_body(body.take_bytes());
+  ipc::Reader launch_body(body.take_bytes());
   auto* const recording = find(recordings_, number);
   if (recording == nullptr) {
     return unknown("command buffer", number);
@@ -287,10 +287,10 @@ Result<Writer> ClientSession::record_launch(Reader& body) {
   (*recording)->uses.insert((*recording)->uses.end(), launch.uses.begin(), launch.uses.end());
   std::string& kernels = (*recording)->kernels;
   kernels += concat(kernels.empty() ? "" : ", ", launch.kernel->name);
-  return Writer();
+  return ipc::Writer();
 }
 
-Result<Writer> ClientSession::record_timestamp(Reader& body) {
+Result<ipc::Writer> ClientSession::record_timestamp(ipc::Reader& body) {
   const auto number = body.take<std::uint32_t>();
   const auto slot = body.take<std::uint32_t>();
   auto* const recording = find(recordings_, number);
@@ -299,10 +299,10 @@ Result<Writer> ClientSession::record_timestamp(Reader& body) {
   }
   CATENA_ASSIGN_OR_RETURN(Event* const event, (*recording)->commands->record_timestamp());
   (*recording)->times.emplace_back(event, slot);
-  return Writer();
+  return ipc::Writer();
 }
 
-Result<Writer> ClientSession::divide(Reader& body) {
+Result<ipc::Writer> ClientSession::divide(ipc::Reader& body) {
   const auto count = body.take<std::uint32_t>();
   if (count > body.left() / sizeof(std::uint32_t)) {
     return malformed("fewer numbers than it announced");
@@ -313,7 +313,7 @@ Result<Writer> ClientSession::divide(Reader& body) {
   }
   CATENA_RETURN_IF_ERROR(check_room(partitions_, "partitions", kMaxStreams));
   CATENA_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Partition>> made, device_->divide(units));
-  Writer answer;
+  ipc::Writer answer;
   for (std::unique_ptr<Partition>& partition : made) {
     const std::uint32_t number = next_number();
     answer.put(number).put(partition->compute_units());
@@ -323,9 +323,9 @@ Result<Writer> ClientSession::divide(Reader& body) {
 }
 
 /// Of the client's thread the slow part alone is in another one: tables are this one's.
-Status ClientSession::start_compiling(Frame frame) {
+Status ClientSession::start_compiling(ipc::Frame frame) {
   ProgramSource source;
-  Reader body(frame.body);
+  ipc::Reader body(frame.body);
   for (auto count = body.take<std::uint32_t>(); count > 0 && body.ok(); --count) {
     std::string name = body.take_text();
     source.files.push_back({std::move(name), body.take_text()});
@@ -340,16 +340,16 @@ Status ClientSession::start_compiling(Frame frame) {
     return send_answer(frame.call, status, -1);
   }
   auto work = [this, device = device_, compilations = compilations_,
-               source = std::move(source)]() -> std::function<Result<Writer>()> {
+               source = std::move(source)]() -> std::function<Result<ipc::Writer>()> {
     if (compilations == nullptr) {
       auto binary = std::make_shared<Result<Binary>>(device->compile(source));
-      return [binary]() -> Result<Writer> {
+      return [binary]() -> Result<ipc::Writer> {
         CATENA_RETURN_IF_ERROR(binary->status());
-        return Writer().put_bytes(**binary);
+        return ipc::Writer().put_bytes(**binary);
       };
     }
     auto compiled = std::make_shared<Result<Compiled>>(compilations->compile(source));
-    return [this, compiled]() -> Result<Writer> {
+    return [this, compiled]() -> Result<ipc::Writer> {
       CATENA_RETURN_IF_ERROR(compiled->status());
       return remember(**compiled);
     };
@@ -359,8 +359,8 @@ Status ClientSession::start_compiling(Frame frame) {
 }
 
 /// Answers with what was compiled for a stranger, who may load it from now on.
-Writer ClientSession::remember(Compiled compiled) {
-  Writer answer;
+ipc::Writer ClientSession::remember(Compiled compiled) {
+  ipc::Writer answer;
   answer.put_bytes(*compiled.binary);
   compiled_.push_back(std::move(compiled));
   if (constexpr std::size_t kMost = 64; compiled_.size() > kMost) {
@@ -382,28 +382,28 @@ Result<std::optional<LaunchForm>> ClientSession::form_of(std::span<const std::by
   return found->form;
 }
 
-Status ClientSession::start_loading(Frame frame) {
+Status ClientSession::start_loading(ipc::Frame frame) {
   if (const Status status = check_room(programs_, "programs"); !status.ok()) {
     return send_answer(frame.call, status, -1);
   }
-  Reader whole(frame.body);
+  ipc::Reader whole(frame.body);
   const Result<std::optional<LaunchForm>> form = form_of(whole.take_bytes());
   if (!form.ok()) {
     return send_answer(frame.call, form.status(), -1);
   }
   const std::uint32_t call = frame.call;
-  auto shared = std::make_shared<Frame>(std::move(frame));
-  auto work = [this, device = device_, form = *form, shared]() -> std::function<Result<Writer>()> {
-    Reader body(shared->body);
+  auto shared = std::make_shared<ipc::Frame>(std::move(frame));
+  auto work = [this, device = device_, form = *form, shared]() -> std::function<Result<ipc::Writer>()> {
+    ipc::Reader body(shared->body);
     auto program = std::make_shared<Result<std::unique_ptr<Program>>>(device->load(body.take_bytes()));
-    return [this, form, program]() -> Result<Writer> {
+    return [this, form, program]() -> Result<ipc::Writer> {
       CATENA_RETURN_IF_ERROR(program->status());
       auto loaded = std::make_shared<Loaded>();
       loaded->form = form;
       loaded->program = *std::move(*program);
       const std::uint32_t number = next_number();
       programs_.emplace(number, std::move(loaded));
-      return Writer().put(number);
+      return ipc::Writer().put(number);
     };
   };
   slow_call_ = SlowCall{call, std::async(std::launch::async, std::move(work))};
@@ -419,7 +419,7 @@ Status ClientSession::finish_slow_call() {
   return send_answer(done.call, done.work.get()(), -1);
 }
 
-Result<Writer> ClientSession::find_kernel(Reader& body) {
+Result<ipc::Writer> ClientSession::find_kernel(ipc::Reader& body) {
   const auto program = body.take<std::uint32_t>();
   const std::string name = body.take_text();
   auto* const loaded = find(programs_, program);
@@ -427,17 +427,17 @@ Result<Writer> ClientSession::find_kernel(Reader& body) {
     return unknown("program", program);
   }
   if (const auto known = (*loaded)->kernels.find(name); known != (*loaded)->kernels.end()) {
-    return Writer().put(known->second);
+    return ipc::Writer().put(known->second);
   }
   CATENA_RETURN_IF_ERROR(check_room(kernels_, "kernels"));
   CATENA_ASSIGN_OR_RETURN(Kernel* const kernel, (*loaded)->program->kernel(name));
   const std::uint32_t number = next_number();
   kernels_.emplace(number, KnownKernel{kernel, program, name});
   (*loaded)->kernels.emplace(name, number);
-  return Writer().put(number);
+  return ipc::Writer().put(number);
 }
 
-Status ClientSession::free(Reader& body) {
+Status ClientSession::free(ipc::Reader& body) {
   const auto kind = body.take<Kind>();
   const auto number = body.take<std::uint32_t>();
   const auto remove = [&](auto& table) -> Status {

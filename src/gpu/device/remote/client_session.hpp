@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/core/file_descriptor.hpp"
+#include "base/ipc/frames.hpp"
+#include "base/ipc/mapping.hpp"
+#include "base/ipc/message.hpp"
 #include "gpu/device/remote/compilations.hpp"
-#include "gpu/device/remote/message.hpp"
 #include "gpu/device/remote/protocol.hpp"
 #include "gpu/device/remote/server.hpp"
-#include "gpu/device/remote/socket.hpp"
 #include "gpu/device/stream_serializer.hpp"
 
 #include <deque>
@@ -26,7 +28,7 @@ class ClientSession {
  public:
   /// `compilations`: source of the client's programs; null: the client is trusted and brings its own programs. `turns`:
   /// serializes its launches with the launches of other clients; null: not serialized.
-  ClientSession(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box,
+  ClientSession(Device& device, FileDescriptor socket, ServerLimits const& limits, BlackBox::Client& box,
                 Compilations* compilations, StreamSerializer* serializer);
   ~ClientSession();
   ClientSession(ClientSession const&) = delete;
@@ -59,7 +61,7 @@ class ClientSession {
     std::uint64_t bytes_ = 0;
   };
   struct MemoryRange {
-    Mapping mapping;
+    ipc::Mapping mapping;
     Counted counted;
   };
   struct Memory {
@@ -107,7 +109,7 @@ class ClientSession {
   };
   struct ServedStream {
     std::unique_ptr<Stream> stream;
-    Mapping memory;
+    ipc::Mapping memory;
     StreamPage* page;
     std::uint64_t head = 0;
     std::uint64_t last_sequence = 0;
@@ -140,32 +142,32 @@ class ClientSession {
   // calls
   Status greet();
   Status take_frame();
-  Status send_answer(std::uint32_t call, Result<Writer> const& answer, int fd);
-  Result<Writer> answer(Call call, Reader& body, Fd fd, Fd& answer_fd);
-  Result<Writer> allocate(Reader& body);
-  Result<Writer> allocate_pinned(Reader& body, Fd& answer_fd);
-  Result<Writer> map_host(Reader& body, Fd fd);
-  Result<Writer> create_stream(Reader& body, Fd& answer_fd);
-  Result<Writer> create_command_buffer(Reader& body);
-  Result<Writer> record_launch(Reader& body);
-  Result<Writer> record_timestamp(Reader& body);
-  Result<Writer> divide(Reader& body);
-  Status start_compiling(Frame frame);
-  Status start_loading(Frame frame);
-  Writer remember(Compiled compiled);
+  Status send_answer(std::uint32_t call, Result<ipc::Writer> const& answer, int fd);
+  Result<ipc::Writer> answer(Call call, ipc::Reader& body, FileDescriptor fd, FileDescriptor& answer_fd);
+  Result<ipc::Writer> allocate(ipc::Reader& body);
+  Result<ipc::Writer> allocate_pinned(ipc::Reader& body, FileDescriptor& answer_fd);
+  Result<ipc::Writer> map_host(ipc::Reader& body, FileDescriptor fd);
+  Result<ipc::Writer> create_stream(ipc::Reader& body, FileDescriptor& answer_fd);
+  Result<ipc::Writer> create_command_buffer(ipc::Reader& body);
+  Result<ipc::Writer> record_launch(ipc::Reader& body);
+  Result<ipc::Writer> record_timestamp(ipc::Reader& body);
+  Result<ipc::Writer> divide(ipc::Reader& body);
+  Status start_compiling(ipc::Frame frame);
+  Status start_loading(ipc::Frame frame);
+  ipc::Writer remember(Compiled compiled);
   Result<std::optional<LaunchForm>> form_of(std::span<const std::byte> binary) const;
   Status finish_slow_call();
-  Result<Writer> find_kernel(Reader& body);
-  Status free(Reader& body);
+  Result<ipc::Writer> find_kernel(ipc::Reader& body);
+  Status free(ipc::Reader& body);
   Status clear(Buffer& buffer);
 
   Status serve();
   void finish_work();
   // commands
   Result<bool> take_commands(ServedStream& stream);
-  Status do_command(ServedStream& stream, Command command, Reader& body);
+  Status do_command(ServedStream& stream, Command command, ipc::Reader& body);
   Status copy(ServedStream& stream, CopyCommand const& command);
-  Result<ReadyLaunch> read_launch(Reader& body);
+  Result<ReadyLaunch> read_launch(ipc::Reader& body);
   Status in_turn(ServedStream& stream, std::function<Status()> const& launch);
   bool has_enough_turns() const;
   Status enqueue(ServedStream& stream, EnqueueCommand const& command, bool is_run);
@@ -205,20 +207,21 @@ class ClientSession {
   /// which this thread runs to get the reply.
   struct SlowCall {
     std::uint32_t call;
-    std::future<std::function<Result<Writer>()>> work;
+    std::future<std::function<Result<ipc::Writer>()>> work;
   };
 
   Device* device_;
-  Fd socket_;
+  FileDescriptor socket_;
   ServerLimits limits_;
   BlackBox::Client* box_;
   Compilations* compilations_;
   StreamSerializer* serializer_;
   std::deque<Compiled> compiled_;  ///< compiled for this client, which may load them
-  FrameReader reader_;
-  Mapping page_;
-  Fd notifier_;
-  Fd notifier_edges_;  ///< an edge-triggered epoll of notifier_, which the client shares and which is never read
+  ipc::FrameReader reader_;
+  ipc::Mapping page_;
+  FileDescriptor notifier_;
+  FileDescriptor
+      notifier_edges_;  ///< an edge-triggered epoll of notifier_, which the client shares and which is never read
   std::uint32_t last_number_ = 0;
   std::uint64_t device_bytes_ = 0;
   std::uint64_t host_bytes_ = 0;

@@ -194,7 +194,7 @@ Result<bool> ClientSession::take_commands(ServedStream& stream) {
     const auto body_bytes = std::span(bytes).first(header.bytes - sizeof header);
     read(body_bytes);
     stream.page->head.store(stream.head, std::memory_order_release);
-    Reader body(body_bytes);
+    ipc::Reader body(body_bytes);
     finish(stream, do_command(stream, header.command, body), header.reply);
     if (stream.is_broken) {
       break;
@@ -222,7 +222,7 @@ void ClientSession::finish(ServedStream& stream, Status const& status, std::uint
   }
 }
 
-Status ClientSession::do_command(ServedStream& stream, Command command, Reader& body) {
+Status ClientSession::do_command(ServedStream& stream, Command command, ipc::Reader& body) {
   switch (command) {
     case Command::kCopy: {
       const auto copy_command = body.take<CopyCommand>();
@@ -287,7 +287,7 @@ Status ClientSession::copy(ServedStream& stream, CopyCommand const& command) {
                                 : stream.stream->copy_rows_to_host(host, buffer, command.buffer_offset, shape);
 }
 
-Result<ClientSession::ReadyLaunch> ClientSession::read_launch(Reader& body) {
+Result<ClientSession::ReadyLaunch> ClientSession::read_launch(ipc::Reader& body) {
   ReadyLaunch launch;
   const auto number = body.take<std::uint32_t>();
   launch.shape.groups = body.take<std::uint32_t>();

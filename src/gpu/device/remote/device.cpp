@@ -25,13 +25,13 @@ void ring(int notifier) {
 
 }  // namespace
 
-Reader Connection::Answer::body() const {
-  Reader body(frame.body);
+ipc::Reader Connection::Answer::body() const {
+  ipc::Reader body(frame.body);
   static_cast<void>(body.take_status());
   return body;
 }
 
-Result<std::shared_ptr<Connection>> Connection::create(Fd socket, Mapping page, DeviceInfo& info) {
+Result<std::shared_ptr<Connection>> Connection::create(FileDescriptor socket, ipc::Mapping page, DeviceInfo& info) {
   std::shared_ptr<Connection> connection(new Connection(std::move(socket), std::move(page)));
   CATENA_RETURN_IF_ERROR(connection->hello(info));
   connection->free_slots_.resize(kTimeSlots);
@@ -43,8 +43,8 @@ Result<std::shared_ptr<Connection>> Connection::create(Fd socket, Mapping page, 
 }
 
 Status Connection::hello(DeviceInfo& info) {
-  leaving_ = Fd(eventfd(0, EFD_CLOEXEC));
-  notifier_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  leaving_ = FileDescriptor(eventfd(0, EFD_CLOEXEC));
+  notifier_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (page_.bytes().empty()) {
     CATENA_ASSIGN_OR_RETURN(page_, make_client_page());
   }
@@ -55,11 +55,11 @@ Status Connection::hello(DeviceInfo& info) {
     return absl::ResourceExhaustedError("no descriptor is left for a connection to a device server");
   }
   // three descriptors change hands, one with each frame: the page and the bell go there, the pidfd comes back
-  CATENA_RETURN_IF_ERROR(
-      send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion).bytes(), page_.fd()));
-  CATENA_RETURN_IF_ERROR(send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), {}, notifier_.get()));
-  CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(socket_.get(), kMaxFrameBytes));
-  Reader body(frame.body);
+  CATENA_RETURN_IF_ERROR(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello),
+                                         ipc::Writer().put(kVersion).bytes(), page_.fd()));
+  CATENA_RETURN_IF_ERROR(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), {}, notifier_.get()));
+  CATENA_ASSIGN_OR_RETURN(ipc::Frame frame, ipc::receive_frame(socket_.get(), kMaxFrameBytes));
+  ipc::Reader body(frame.body);
   CATENA_RETURN_IF_ERROR(body.take_status());
   info.backend = body.take_text();
   info.name = body.take_text();
@@ -107,18 +107,18 @@ void Connection::note_server_gone() {
   health_.fail(server_is_gone());
 }
 
-Result<Connection::Answer> Connection::call(Call call, Writer const& body, int fd) {
+Result<Connection::Answer> Connection::call(Call call, ipc::Writer const& body, int fd) {
   CATENA_RETURN_IF_ERROR(failed());
   if (body.bytes().size() > kMaxFrameBytes) {
     return absl::InvalidArgumentError(
         concat("a call with ", body.bytes().size(), " bytes; a device server takes ", kMaxFrameBytes, " at most"));
   }
   const std::scoped_lock lock(calls_);
-  Status status = send_frame(socket_.get(), static_cast<std::uint32_t>(call), body.bytes(), fd);
+  Status status = ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(call), body.bytes(), fd);
   if (status.ok()) {
-    Result<Frame> frame = receive_frame(socket_.get(), std::numeric_limits<std::uint32_t>::max());
+    Result<ipc::Frame> frame = ipc::receive_frame(socket_.get(), std::numeric_limits<std::uint32_t>::max());
     if (frame.ok()) {
-      CATENA_RETURN_IF_ERROR(Reader(frame->body).take_status());
+      CATENA_RETURN_IF_ERROR(ipc::Reader(frame->body).take_status());
       return Answer{*std::move(frame)};
     }
   }
@@ -137,8 +137,8 @@ void Connection::free(Kind kind, std::uint32_t number) {
     return;
   }
   const std::scoped_lock lock(calls_);
-  const Writer body = Writer().put(kind).put(number);
-  static_cast<void>(send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kFree), body.bytes()));
+  const ipc::Writer body = ipc::Writer().put(kind).put(number);
+  static_cast<void>(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kFree), body.bytes()));
 }
 
 void Connection::wake() {
@@ -195,13 +195,13 @@ std::optional<Connection::MemoryPlace> Connection::find(std::span<const std::byt
 }
 
 Result<std::vector<std::unique_ptr<Partition>>> RemoteDevice::divide(std::span<const std::uint32_t> compute_units) {
-  Writer body;
+  ipc::Writer body;
   body.put(static_cast<std::uint32_t>(compute_units.size()));
   for (const std::uint32_t units : compute_units) {
     body.put(units);
   }
   CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer, connection_->call(Call::kDivide, body));
-  Reader reader = answer.body();
+  ipc::Reader reader = answer.body();
   std::vector<std::unique_ptr<Partition>> partitions;
   for (std::size_t i = 0; i < compute_units.size(); ++i) {
     const auto number = reader.take<std::uint32_t>();
@@ -210,11 +210,11 @@ Result<std::vector<std::unique_ptr<Partition>>> RemoteDevice::divide(std::span<c
   return partitions;
 }
 
-Result<Mapping> make_client_page() { return Mapping::create(sizeof(ClientPage)); }
+Result<ipc::Mapping> make_client_page() { return ipc::Mapping::create("catena_device", sizeof(ClientPage)); }
 
-Result<Mapping> map_client_page(Fd fd) { return Mapping::map(std::move(fd), sizeof(ClientPage)); }
+Result<ipc::Mapping> map_client_page(FileDescriptor fd) { return ipc::Mapping::map(std::move(fd), sizeof(ClientPage)); }
 
-Result<std::unique_ptr<Device>> connect(Fd socket, Mapping page) {
+Result<std::unique_ptr<Device>> connect(FileDescriptor socket, ipc::Mapping page) {
   DeviceInfo info;
   CATENA_ASSIGN_OR_RETURN(auto connection, Connection::create(std::move(socket), std::move(page), info));
   return std::make_unique<RemoteDevice>(std::move(connection), std::move(info));

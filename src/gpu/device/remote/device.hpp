@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/core/file_descriptor.hpp"
+#include "base/ipc/frames.hpp"
+#include "base/ipc/mapping.hpp"
+#include "base/ipc/message.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/health.hpp"
-#include "gpu/device/remote/message.hpp"
 #include "gpu/device/remote/protocol.hpp"
-#include "gpu/device/remote/socket.hpp"
 
 #include <mutex>
 #include <optional>
@@ -20,18 +22,18 @@ namespace catena::device::remote {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   /// Sends hello over `socket`. `page`: as connect(). Unavailable if no server replies, or a server of another version.
-  static Result<std::shared_ptr<Connection>> create(Fd socket, Mapping page, DeviceInfo& info);
+  static Result<std::shared_ptr<Connection>> create(FileDescriptor socket, ipc::Mapping page, DeviceInfo& info);
   ~Connection();
   Connection(Connection const&) = delete;
   Connection& operator=(Connection const&) = delete;
 
   struct Answer {
-    Frame frame;
+    ipc::Frame frame;
     /// The body after its Status. Valid as long as the frame.
-    Reader body() const;
+    ipc::Reader body() const;
   };
   /// Waits for the reply. Errors: the server's; Unavailable if the server is gone.
-  Result<Answer> call(Call call, Writer const& body, int fd = -1);
+  Result<Answer> call(Call call, ipc::Writer const& body, int fd = -1);
   /// Does not wait. A server that is gone has freed everything.
   void free(Kind kind, std::uint32_t number);
   /// Wakes a sleeping server, after a command was put into a ring.
@@ -58,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<MemoryPlace> find(std::span<const std::byte> bytes) const;
 
  private:
-  Connection(Fd socket, Mapping page) : socket_(std::move(socket)), page_(std::move(page)) {}
+  Connection(FileDescriptor socket, ipc::Mapping page) : socket_(std::move(socket)), page_(std::move(page)) {}
   Status hello(DeviceInfo& info);
   void watch();
   void note_server_gone();
@@ -68,11 +70,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::size_t bytes;
     std::uint32_t number;
   };
-  Fd socket_;
-  Mapping page_;
-  Fd notifier_;  ///< an eventfd
-  Fd server_;    ///< a pidfd
-  Fd leaving_;   ///< an eventfd that ends watch()
+  FileDescriptor socket_;
+  ipc::Mapping page_;
+  FileDescriptor notifier_;  ///< an eventfd
+  FileDescriptor server_;    ///< a pidfd
+  FileDescriptor leaving_;   ///< an eventfd that ends watch()
   Health health_;
   std::atomic<bool> is_server_gone_{false};
   std::mutex calls_;
@@ -121,10 +123,10 @@ class RemoteDevice final : public Device {
 ///
 /// `page`: mapped memory of make_client_page(), made by another process for this one, which may not make any. By
 /// default, this process makes it. InvalidArgument if it is too small.
-Result<std::unique_ptr<Device>> connect(Fd socket, Mapping page = {});
+Result<std::unique_ptr<Device>> connect(FileDescriptor socket, ipc::Mapping page = {});
 /// Memory shared by a client and its server. ResourceExhausted if it cannot be allocated.
-Result<Mapping> make_client_page();
-/// Maps the page of another process by its descriptor. Errors: as Mapping::map().
-Result<Mapping> map_client_page(Fd fd);
+Result<ipc::Mapping> make_client_page();
+/// Maps the page of another process by its descriptor. Errors: as ipc::Mapping::map().
+Result<ipc::Mapping> map_client_page(FileDescriptor fd);
 
 }  // namespace catena::device::remote

@@ -25,7 +25,7 @@ class RemoteBuffer final : public Buffer {
 /// Memory made by the server for this client.
 class RemotePinnedBuffer final : public PinnedBuffer {
  public:
-  RemotePinnedBuffer(std::shared_ptr<Connection> connection, Mapping memory, std::uint32_t memory_range,
+  RemotePinnedBuffer(std::shared_ptr<Connection> connection, ipc::Mapping memory, std::uint32_t memory_range,
                      std::unique_ptr<RemoteBuffer> window);
   ~RemotePinnedBuffer() override;
   std::span<std::byte> bytes() override { return memory_.bytes(); }
@@ -33,7 +33,7 @@ class RemotePinnedBuffer final : public PinnedBuffer {
 
  private:
   std::shared_ptr<Connection> connection_;
-  Mapping memory_;
+  ipc::Mapping memory_;
   std::uint32_t memory_range_;
   std::unique_ptr<RemoteBuffer> window_;
 };

@@ -27,7 +27,7 @@ std::vector<std::uint32_t> signature(LaunchShape const& shape, std::span<const K
 Result<Binary> RemoteDevice::compile(ProgramSource const& source) {
   CATENA_RETURN_IF_ERROR(failed());
   CATENA_RETURN_IF_ERROR(check_source(source));
-  Writer body;
+  ipc::Writer body;
   body.put(static_cast<std::uint32_t>(source.files.size()));
   for (SourceFile const& file : source.files) {
     body.put_text(file.name).put_text(file.text);
@@ -42,7 +42,8 @@ Result<Binary> RemoteDevice::compile(ProgramSource const& source) {
 }
 
 Result<std::unique_ptr<Program>> RemoteDevice::load(std::span<const std::byte> binary) {
-  CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer, connection_->call(Call::kLoad, Writer().put_bytes(binary)));
+  CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer,
+                          connection_->call(Call::kLoad, ipc::Writer().put_bytes(binary)));
   return std::make_unique<RemoteProgram>(connection_, answer.body().take<std::uint32_t>());
 }
 
@@ -52,13 +53,14 @@ Result<Kernel*> RemoteProgram::kernel(std::string_view name) {
     return known->second.get();
   }
   CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer,
-                          connection_->call(Call::kKernel, Writer().put(number_).put_text(name)));
+                          connection_->call(Call::kKernel, ipc::Writer().put(number_).put_text(name)));
   auto kernel = std::make_unique<RemoteKernel>(answer.body().take<std::uint32_t>(), std::string(name));
   return kernels_.emplace(name, std::move(kernel)).first->second.get();
 }
 
-Result<Writer> RemoteKernel::launch_body(LaunchShape const& shape, std::span<const KernelArgument> arguments) const {
-  Writer body;
+Result<ipc::Writer> RemoteKernel::launch_body(LaunchShape const& shape,
+                                              std::span<const KernelArgument> arguments) const {
+  ipc::Writer body;
   body.put(number_).put(shape.groups).put(shape.group_size).put(shape.local_bytes);
   body.put(static_cast<std::uint32_t>(arguments.size()));
   for (KernelArgument const& argument : arguments) {

@@ -13,7 +13,7 @@ class RemoteKernel final : public Kernel {
   RemoteKernel(std::uint32_t number, std::string name) : number_(number), name_(std::move(name)) {}
   /// The body of a launch command. InvalidArgument for an argument of more than kMaxArgumentBytes, or for arguments
   /// that do not fit into a command.
-  Result<Writer> launch_body(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
+  Result<ipc::Writer> launch_body(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
   /// Whether the server has launched the kernel before with arguments of these kinds and sizes in groups like these, so
   /// that it cannot reject them. Any thread.
   bool has_taken(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;

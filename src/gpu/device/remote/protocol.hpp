@@ -17,7 +17,7 @@ namespace catena::device::remote {
 
 inline constexpr std::uint32_t kVersion = 3;
 
-/// Calls over the socket. Each is one frame [FrameHeader][body]. The reply is also a frame; its body starts with a
+/// Calls over the socket. Each is one frame [ipc::FrameHeader][body]. The reply is also a frame; its body starts with a
 /// Status (see message.hpp).
 enum class Call : std::uint32_t {
   kHello = 1,            ///< version -> DeviceInfo; with a descriptor that signals the end of the server
@@ -45,10 +45,6 @@ enum class ArgumentKind : std::uint32_t {
 /// Kinds of objects freed by kFree.
 enum class Kind : std::uint32_t { kBuffer = 1, kMemoryRange, kStream, kCommandBuffer, kPartition, kProgram };
 
-struct FrameHeader {
-  std::uint32_t call;
-  std::uint32_t bytes;  ///< of the body
-};
 /// Longest body: a program with its source and headers, or its binary.
 inline constexpr std::uint32_t kMaxFrameBytes = 64U << 20;
 

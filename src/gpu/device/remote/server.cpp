@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 class Server {
  public:
-  Server(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
+  Server(Device& device, FileDescriptor control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
          SourceJudge judge, BinaryStore& store)
       : device_(&device),
         control_(std::move(control)),
@@ -56,11 +56,11 @@ class Server {
   }
 
   void take_client() {
-    Result<Frame> frame = receive_frame(control_.get(), kMaxFrameBytes);
+    Result<ipc::Frame> frame = ipc::receive_frame(control_.get(), kMaxFrameBytes);
     if (!frame.ok()) {
       end(kExitSupervisorGone, "the supervisor is gone");
     }
-    Reader body(frame->body);
+    ipc::Reader body(frame->body);
     const auto number = body.take<std::uint32_t>();
     const bool is_trusted = body.take<Trust>() == Trust::kOwn;
     BlackBox::Client* box = nullptr;
@@ -87,7 +87,7 @@ class Server {
   }
 
   /// How it ends is the client's matter.
-  void serve_client(Fd socket, bool is_trusted, BlackBox::Client& box) {
+  void serve_client(FileDescriptor socket, bool is_trusted, BlackBox::Client& box) {
     try {
       ClientSession session(*device_, std::move(socket), limits_, box, is_trusted ? nullptr : &compilations_,
                             limits_.one_at_a_time ? &serializer_ : nullptr);
@@ -118,7 +118,7 @@ class Server {
   }
 
   Device* device_;
-  Fd control_;
+  FileDescriptor control_;
   ServerLimits limits_;
   BlackBox* box_;
   void (*end_)(int);
@@ -130,7 +130,7 @@ class Server {
 
 }  // namespace
 
-void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
+void serve(Device& device, FileDescriptor control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
            SourceJudge judge, BinaryStore& store) {
   Server(device, std::move(control), limits, box, end_process, std::move(judge), store).run();
 }

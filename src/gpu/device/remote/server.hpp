@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/core/file_descriptor.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/remote/black_box.hpp"
 #include "gpu/device/remote/compilations.hpp"
-#include "gpu/device/remote/socket.hpp"
 
 /// The process that owns a device, for other processes without one. Clients do not trust each other. Each has its own
 /// numbers and memory, and device memory is zeroed before a client gets it.
@@ -35,8 +35,8 @@ struct ServerLimits {
 /// process must end: only that frees a device from a kernel. `box` receives the reason, and any thread calls `end` with
 /// the exit status. `end` terminates the process at once, without destructors that could wait for the device. `judge`:
 /// judges the sources of untrusted clients. `store`: keeps their compiled programs, and must outlive everything.
-[[noreturn]] void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int),
-                        SourceJudge judge, BinaryStore& store);
+[[noreturn]] void serve(Device& device, FileDescriptor control, ServerLimits const& limits, BlackBox& box,
+                        void (*end)(int), SourceJudge judge, BinaryStore& store);
 
 /// Kernels that a client may run.
 enum class Trust : std::uint32_t {

@@ -109,7 +109,7 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
   }
   const Clock::time_point begin = Clock::now();
   for (;;) {
-    Result<Fd> socket = server->connect(client);
+    Result<FileDescriptor> socket = server->connect(client);
     Result<std::unique_ptr<Device>> device =
         socket.ok() ? remote::connect(*std::move(socket)) : Result<std::unique_ptr<Device>>(socket.status());
     if (device.ok()) {
@@ -131,12 +131,12 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
   }
 }
 
-Result<Fd> ServerPool::connect(DevicePreference const& preference, std::string_view client, std::string* why,
-                               Group* group) {
+Result<FileDescriptor> ServerPool::connect(DevicePreference const& preference, std::string_view client,
+                                           std::string* why, Group* group) {
   // whether there is a device shows when it is opened
   CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open(preference, client, why, group));
   if (device == nullptr) {
-    return Fd();
+    return FileDescriptor();
   }
   Supervisor* server = nullptr;
   {

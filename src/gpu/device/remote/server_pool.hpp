@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/core/file_descriptor.hpp"
 #include "gpu/device/remote/supervisor.hpp"
 
 namespace catena::device::remote {
@@ -48,8 +49,8 @@ class ServerPool {
                                        Group* group = nullptr);
   /// A socket for connect() in another process, which can open the device with it and have kernels compiled if the
   /// server's judge accepts them. Empty, with the reason in `why`, if open() gives no device. Errors: as open().
-  Result<Fd> connect(DevicePreference const& preference, std::string_view client, std::string* why,
-                     Group* group = nullptr);
+  Result<FileDescriptor> connect(DevicePreference const& preference, std::string_view client, std::string* why,
+                                 Group* group = nullptr);
   /// Lifts the quarantine of a client and of its parts. NotFound if neither is in quarantine.
   Status reset(std::string_view client);
   /// Why a client, or a part of it, is in quarantine; empty if not.

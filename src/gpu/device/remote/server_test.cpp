@@ -4,9 +4,9 @@
 
 #include <catena/core/text.hpp>
 
+#include "base/ipc/message.hpp"
 #include "gpu/device/backend.hpp"
 #include "gpu/device/remote/device.hpp"
-#include "gpu/device/remote/message.hpp"
 #include "gpu/device/remote/protocol.hpp"
 #include "gpu/device/remote/server_pool.hpp"
 #include "gpu/device/remote/supervisor.hpp"
@@ -156,7 +156,7 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
   Deaths& deaths() { return deaths_; }
 
   Result<std::unique_ptr<Device>> client(std::string_view name) {
-    CATENA_ASSIGN_OR_RETURN(Fd socket, supervisor_->connect(name));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect(name));
     return connect(std::move(socket));
   }
   /// Once the server was started again.
@@ -444,50 +444,50 @@ TEST_P(DeviceServer, an_endless_kernel_is_not_blamed_on_who_waits_for_the_end_of
 /// A client that may send anything.
 class Forger {
  public:
-  explicit Forger(Fd socket)
+  explicit Forger(FileDescriptor socket)
       : socket_(std::move(socket)),
-        page_(Mapping::create(sizeof(ClientPage)).value()),
+        page_(ipc::Mapping::create("catena_device", sizeof(ClientPage)).value()),
         notifier_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    send(Call::kHello, Writer().put(kVersion), page_.fd());
+    send(Call::kHello, ipc::Writer().put(kVersion), page_.fd());
     send(Call::kHello, {}, notifier_.get());
     EXPECT_TRUE(receive().ok());
   }
-  void send(Call call, Writer const& body, int fd = -1) {
-    static_cast<void>(send_frame(socket_.get(), static_cast<std::uint32_t>(call), body.bytes(), fd));
+  void send(Call call, ipc::Writer const& body, int fd = -1) {
+    static_cast<void>(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(call), body.bytes(), fd));
   }
-  Status receive(Frame* frame = nullptr) {
-    Result<Frame> got = receive_frame(socket_.get(), kMaxFrameBytes);
+  Status receive(ipc::Frame* frame = nullptr) {
+    Result<ipc::Frame> got = ipc::receive_frame(socket_.get(), kMaxFrameBytes);
     CATENA_RETURN_IF_ERROR(got.status());
-    const Status status = Reader(got->body).take_status();
+    const Status status = ipc::Reader(got->body).take_status();
     if (frame != nullptr) {
       *frame = *std::move(got);
     }
     return status;
   }
-  Status call(Call call, Writer const& body, int fd = -1, Frame* frame = nullptr) {
+  Status call(Call call, ipc::Writer const& body, int fd = -1, ipc::Frame* frame = nullptr) {
     send(call, body, fd);
     return receive(frame);
   }
   /// The number that an answer begins with.
-  static std::uint32_t number_in(Frame const& frame) {
-    Reader body(frame.body);
+  static std::uint32_t number_in(ipc::Frame const& frame) {
+    ipc::Reader body(frame.body);
     static_cast<void>(body.take_status());
     return body.take<std::uint32_t>();
   }
-  std::uint32_t make(Call call, Writer const& body) {
-    Frame frame;
+  std::uint32_t make(Call call, ipc::Writer const& body) {
+    ipc::Frame frame;
     EXPECT_EQ(this->call(call, body, -1, &frame), absl::OkStatus());
     return number_in(frame);
   }
   /// A stream; its page is in `page`.
-  std::uint32_t make_stream(Mapping& page) {
-    Frame frame;
-    EXPECT_EQ(call(Call::kCreateStream, Writer().put(0U), -1, &frame), absl::OkStatus());
-    page = Mapping::map(std::move(frame.fd), sizeof(StreamPage)).value();
+  std::uint32_t make_stream(ipc::Mapping& page) {
+    ipc::Frame frame;
+    EXPECT_EQ(call(Call::kCreateStream, ipc::Writer().put(0U), -1, &frame), absl::OkStatus());
+    page = ipc::Mapping::map(std::move(frame.fd), sizeof(StreamPage)).value();
     return number_in(frame);
   }
   /// Puts raw bytes into a ring and says that `bytes` more are there.
-  void put(Mapping const& memory, std::span<const std::byte> raw, std::uint64_t bytes) {
+  void put(ipc::Mapping const& memory, std::span<const std::byte> raw, std::uint64_t bytes) {
     auto& page = memory.as<StreamPage>();
     const std::uint64_t tail = page.tail.load();
     for (std::size_t i = 0; i < raw.size(); ++i) {
@@ -498,9 +498,9 @@ class Forger {
     static_cast<void>(write(notifier_.get(), &one, sizeof one));
   }
   template <typename Body>
-  void put_command(Mapping const& memory, Command command, Body const& body) {
+  void put_command(ipc::Mapping const& memory, Command command, Body const& body) {
     const CommandHeader header{command, static_cast<std::uint32_t>(sizeof(CommandHeader) + sizeof body), 0, 0};
-    const Writer whole = Writer().put(header).put(body);
+    const ipc::Writer whole = ipc::Writer().put(header).put(body);
     put(memory, whole.bytes(), whole.bytes().size());
   }
   /// Half of a frame's header, and a whole one with more descriptors than a frame has.
@@ -509,8 +509,8 @@ class Forger {
     EXPECT_EQ(::send(socket_.get(), &half, sizeof half, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof half));
   }
   void send_two_descriptors(Call call, int fd) {
-    const FrameHeader header{static_cast<std::uint32_t>(call), 0};
-    iovec part{const_cast<FrameHeader*>(&header), sizeof header};
+    const ipc::FrameHeader header{static_cast<std::uint32_t>(call), 0};
+    iovec part{const_cast<ipc::FrameHeader*>(&header), sizeof header};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
     msghdr message{};
     message.msg_iov = &part;
@@ -527,13 +527,13 @@ class Forger {
   }
   /// A kernel of kKernels.
   std::uint32_t make_kernel(std::string_view name) {
-    Frame frame;
-    const Writer compile = Writer().put(1U).put_text("test.kernel.cpp").put_text(kKernels).put(0U);
+    ipc::Frame frame;
+    const ipc::Writer compile = ipc::Writer().put(1U).put_text("test.kernel.cpp").put_text(kKernels).put(0U);
     EXPECT_EQ(call(Call::kCompile, compile, -1, &frame), absl::OkStatus());
-    Reader answer(frame.body);
+    ipc::Reader answer(frame.body);
     static_cast<void>(answer.take_status());
-    const std::uint32_t program = make(Call::kLoad, Writer().put_bytes(answer.take_bytes()));
-    return make(Call::kKernel, Writer().put(program).put_text(name));
+    const std::uint32_t program = make(Call::kLoad, ipc::Writer().put_bytes(answer.take_bytes()));
+    return make(Call::kKernel, ipc::Writer().put(program).put_text(name));
   }
   /// True once the server hung up.
   bool is_cut_off() {
@@ -543,13 +543,13 @@ class Forger {
   }
 
  private:
-  Fd socket_;
-  Mapping page_;
-  Fd notifier_;
+  FileDescriptor socket_;
+  ipc::Mapping page_;
+  FileDescriptor notifier_;
 };
 
 /// The error that a stream breaks with.
-std::string broken(Mapping const& memory) {
+std::string broken(ipc::Mapping const& memory) {
   auto& page = memory.as<StreamPage>();
   wait_until([&] { return page.is_broken.load() != 0; }, kLimit);
   return page.is_broken.load() == 0 ? "" : page.reply_text.data();
@@ -560,25 +560,25 @@ TEST_P(DeviceServer, numbers_of_other_clients_mean_nothing) {
   ASSERT_EQ(victim.fill(0x600D), absl::OkStatus());
   ASSERT_EQ(victim.finish(), absl::OkStatus());
   Forger forger(supervisor().connect("forger").value());
-  const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
-  const std::uint32_t own = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, ipc::Writer().put(std::uint64_t{4096}));
+  const std::uint32_t own = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
   // every number that the victim can have, and many that nobody has, but the forger's own
   for (std::uint32_t number = 0; number < 64; ++number) {
-    Mapping page;
+    ipc::Mapping page;
     const std::uint32_t stream = forger.make_stream(page);
     if (number != own) {
       forger.put_command(page, Command::kCopy, CopyCommand{0, 0, 64, 64, 0, number, memory_range, 1});
       EXPECT_THAT(broken(page), HasSubstr("has no")) << number;
     }
-    forger.send(Call::kFree, Writer().put(Kind::kStream).put(stream));
+    forger.send(Call::kFree, ipc::Writer().put(Kind::kStream).put(stream));
   }
   EXPECT_THAT(victim.content().value(), ::testing::Each(0x600DU));
 }
 
 TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothing_else) {
   Forger forger(supervisor().connect("forger").value());
-  const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
-  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, ipc::Writer().put(std::uint64_t{4096}));
+  const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
   constexpr std::uint64_t kHuge = ~std::uint64_t{0};
   const CopyCommand wrong[] = {
       {0, 0, 4097, 4097, 0, buffer, memory_range, 1},
@@ -597,7 +597,7 @@ TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
       {0, 4064, 33, 64, 1, buffer, memory_range, 1},
   };
   for (CopyCommand const& command : wrong) {
-    Mapping page;
+    ipc::Mapping page;
     forger.make_stream(page);
     forger.put_command(page, Command::kCopy, command);
     EXPECT_NE(broken(page), "") << command.buffer_offset << " " << command.memory_range_offset << " "
@@ -606,14 +606,14 @@ TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
   for (FillCommand const& command :
        {FillCommand{0, 4097, buffer, 0}, FillCommand{4096, 1, buffer, 0}, FillCommand{kHuge, 2, buffer, 0},
         FillCommand{0, 1, memory_range + 1, 0}, FillCommand{0, 1, 0, 0}}) {
-    Mapping page;
+    ipc::Mapping page;
     forger.make_stream(page);
     forger.put_command(page, Command::kFill, command);
     EXPECT_NE(broken(page), "") << command.offset;
   }
   for (RecordCommand const& command : {RecordCommand{0, kNoTime, 0}, RecordCommand{2, kNoTime, 0},
                                        RecordCommand{kHuge, kNoTime, 0}, RecordCommand{1, kTimeSlots, 0}}) {
-    Mapping page;
+    ipc::Mapping page;
     forger.make_stream(page);
     forger.put_command(page, Command::kRecord, command);
     EXPECT_NE(broken(page), "") << command.sequence;
@@ -626,10 +626,11 @@ TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
 TEST_P(DeviceServer, work_that_a_client_left_behind_is_not_taken_for_endless) {
   for (const bool leaves : {false, true}) {
     auto forger = std::make_unique<Forger>(supervisor().connect("leaver").value());
-    Frame frame;
-    ASSERT_EQ(forger->call(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}), -1, &frame), absl::OkStatus());
-    const Mapping memory = Mapping::map(std::move(frame.fd), 4096).value();
-    Reader numbers(frame.body);
+    ipc::Frame frame;
+    ASSERT_EQ(forger->call(Call::kAllocatePinned, ipc::Writer().put(std::uint64_t{4096}), -1, &frame),
+              absl::OkStatus());
+    const ipc::Mapping memory = ipc::Mapping::map(std::move(frame.fd), 4096).value();
+    ipc::Reader numbers(frame.body);
     static_cast<void>(numbers.take_status());
     static_cast<void>(numbers.take<std::uint32_t>());
     const auto window = numbers.take<std::uint32_t>();
@@ -637,16 +638,16 @@ TEST_P(DeviceServer, work_that_a_client_left_behind_is_not_taken_for_endless) {
       GTEST_SKIP() << "kernels cannot be told to end";
     }
     const std::uint32_t kernel = forger->make_kernel("wait_for");
-    Mapping page;
+    ipc::Mapping page;
     const std::uint32_t stream = forger->make_stream(page);
     constexpr std::uint32_t kLaunches = 6;
     for (std::uint32_t step = 1; step <= kLaunches; ++step) {
-      Writer launch;
+      ipc::Writer launch;
       launch.put(kernel).put(1U).put(1U).put(0U).put(2U).put(0U).put(window).put(1U).put_bytes(bytes_of(step));
       const CommandHeader header{Command::kLaunch,
                                  static_cast<std::uint32_t>(sizeof(CommandHeader) + launch.bytes().size()), 0, 0};
       ASSERT_EQ(header.bytes % 8, 0U);
-      const Writer whole = Writer().put(header).add(launch);
+      const ipc::Writer whole = ipc::Writer().put(header).add(launch);
       forger->put(page, whole.bytes(), whole.bytes().size());
       forger->put_command(page, Command::kRecord, RecordCommand{step, kNoTime, 0});
     }
@@ -655,7 +656,7 @@ TEST_P(DeviceServer, work_that_a_client_left_behind_is_not_taken_for_endless) {
     if (leaves) {
       forger.reset();
     } else {
-      forger->send(Call::kFree, Writer().put(Kind::kStream).put(stream));
+      forger->send(Call::kFree, ipc::Writer().put(Kind::kStream).put(stream));
     }
     const int pid = supervisor().pid();
     Steps steps(memory.bytes());
@@ -687,7 +688,7 @@ TEST_P(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
   };
   for (Lie const& lie : lies) {
     Forger forger(supervisor().connect("liar").value());
-    Mapping page;
+    ipc::Mapping page;
     forger.make_stream(page);
     forger.put(page, std::as_bytes(std::span(&lie.header, 1)), lie.bytes);
     EXPECT_TRUE(forger.is_cut_off()) << lie.header.bytes << " " << lie.bytes;
@@ -697,11 +698,11 @@ TEST_P(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
 
 TEST_P(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
   Forger forger(supervisor().connect("shrinker").value());
-  const Fd loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const FileDescriptor loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(loose.get(), 8192), 0);
-  const Writer body = Writer().put(std::uint64_t{8192}).put(std::uint64_t{0});
+  const ipc::Writer body = ipc::Writer().put(std::uint64_t{8192}).put(std::uint64_t{0});
   EXPECT_THAT(forger.call(Call::kMapHost, body, loose.get()).ToString(), HasSubstr("F_SEAL_SHRINK"));
-  const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   EXPECT_THAT(forger.call(Call::kMapHost, body, file.get()).ToString(), HasSubstr("F_SEAL_SHRINK"));
   ASSERT_EQ(fcntl(loose.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   for (const auto& [bytes, offset] : {std::pair<std::uint64_t, std::uint64_t>{8193, 0},
@@ -709,7 +710,7 @@ TEST_P(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
                                       {4096, 1},
                                       {4096, ~std::uint64_t{0} & ~std::uint64_t{4095}},
                                       {0, 0}}) {
-    EXPECT_FALSE(forger.call(Call::kMapHost, Writer().put(bytes).put(offset), loose.get()).ok())
+    EXPECT_FALSE(forger.call(Call::kMapHost, ipc::Writer().put(bytes).put(offset), loose.get()).ok())
         << bytes << " " << offset;
   }
   EXPECT_EQ(forger.call(Call::kMapHost, body, loose.get()), absl::OkStatus());
@@ -718,25 +719,26 @@ TEST_P(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
 TEST_P(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees_that) {
   Forger forger(supervisor().connect("careless").value());
   const ProgramSource source{{{"test.kernel.cpp", kKernels}}, {}};
-  Frame frame;
-  const Writer compile = Writer().put(1U).put_text(source.files[0].name).put_text(source.files[0].text).put(0U);
+  ipc::Frame frame;
+  const ipc::Writer compile =
+      ipc::Writer().put(1U).put_text(source.files[0].name).put_text(source.files[0].text).put(0U);
   ASSERT_EQ(forger.call(Call::kCompile, compile, -1, &frame), absl::OkStatus());
-  Reader answer(frame.body);
+  ipc::Reader answer(frame.body);
   static_cast<void>(answer.take_status());
-  const std::uint32_t program = forger.make(Call::kLoad, Writer().put_bytes(answer.take_bytes()));
-  const std::uint32_t kernel = forger.make(Call::kKernel, Writer().put(program).put_text("fill"));
-  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
-  const std::uint32_t recording = forger.make(Call::kCreateCommandBuffer, Writer().put(0U));
-  Writer launch;
+  const std::uint32_t program = forger.make(Call::kLoad, ipc::Writer().put_bytes(answer.take_bytes()));
+  const std::uint32_t kernel = forger.make(Call::kKernel, ipc::Writer().put(program).put_text("fill"));
+  const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
+  const std::uint32_t recording = forger.make(Call::kCreateCommandBuffer, ipc::Writer().put(0U));
+  ipc::Writer launch;
   launch.put(kernel).put(16U).put(64U).put(0U).put(3U).put(0U).put(buffer);
   for (const std::uint32_t value : {1024U, 9U}) {
     launch.put(1U).put_bytes(bytes_of(value));
   }
-  ASSERT_EQ(forger.call(Call::kRecordLaunch, Writer().put(recording).put_bytes(launch.bytes())), absl::OkStatus());
-  Mapping page;
+  ASSERT_EQ(forger.call(Call::kRecordLaunch, ipc::Writer().put(recording).put_bytes(launch.bytes())), absl::OkStatus());
+  ipc::Mapping page;
   forger.make_stream(page);
-  forger.send(Call::kFree, Writer().put(Kind::kBuffer).put(buffer));
-  forger.send(Call::kFree, Writer().put(Kind::kProgram).put(program));
+  forger.send(Call::kFree, ipc::Writer().put(Kind::kBuffer).put(buffer));
+  forger.send(Call::kFree, ipc::Writer().put(Kind::kProgram).put(program));
   const std::uint64_t before = page.as<StreamPage>().reached.load();
   for (std::uint64_t run = 1; run <= 20; ++run) {
     forger.put_command(page, Command::kEnqueue, EnqueueCommand{recording, 0});
@@ -745,7 +747,7 @@ TEST_P(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees
   wait_until([&] { return page.as<StreamPage>().reached.load() >= before + 20; }, kLimit);
   EXPECT_EQ(page.as<StreamPage>().reached.load(), 20U);
   EXPECT_EQ(page.as<StreamPage>().is_broken.load(), 0U);
-  EXPECT_FALSE(forger.call(Call::kKernel, Writer().put(program).put_text("fill")).ok());
+  EXPECT_FALSE(forger.call(Call::kKernel, ipc::Writer().put(program).put_text("fill")).ok());
 }
 
 TEST_P(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
@@ -756,10 +758,10 @@ TEST_P(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
   std::mt19937 random(7);
   for (int client = 0; client < 60; ++client) {
     Forger forger(supervisor().connect("noise").value());
-    Mapping page;
+    ipc::Mapping page;
     forger.make_stream(page);
     for (int frame = 0; frame < 20; ++frame) {
-      Writer body;
+      ipc::Writer body;
       for (auto word = random() % 12; word > 0; --word) {
         body.put(random() % 4 == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % 8));
       }
@@ -782,13 +784,13 @@ TEST_P(DeviceServer, who_starts_an_endless_kernel_and_breaks_the_ring_behind_it_
   Worker honest(client("honest").value());
   Forger forger(supervisor().connect("hostile").value());
   const std::uint32_t kernel = forger.make_kernel("endless");
-  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
-  Mapping page;
+  const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
+  ipc::Mapping page;
   forger.make_stream(page);
-  Writer launch;
+  ipc::Writer launch;
   launch.put(kernel).put(1U).put(1U).put(0U).put(1U).put(0U).put(buffer);
   const auto bytes = static_cast<std::uint32_t>((sizeof(CommandHeader) + launch.bytes().size() + 7) / 8 * 8);
-  Writer both = Writer().put(CommandHeader{Command::kLaunch, bytes, 0, 0});
+  ipc::Writer both = ipc::Writer().put(CommandHeader{Command::kLaunch, bytes, 0, 0});
   both.add(launch);
   while (both.bytes().size() < bytes) {
     both.put(std::uint8_t{0});
@@ -804,8 +806,8 @@ TEST_P(DeviceServer, who_starts_an_endless_kernel_and_breaks_the_ring_behind_it_
 TEST_P(DeviceServer, half_a_frame_keeps_nobody_waiting) {
   Worker honest(client("honest").value());
   Forger forger(supervisor().connect("half").value());
-  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
-  Mapping page;
+  const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
+  ipc::Mapping page;
   forger.make_stream(page);
   forger.put_command(page, Command::kFill, FillCommand{0, 4096, buffer, 1});
   forger.send_half_a_frame();
@@ -818,7 +820,7 @@ TEST_P(DeviceServer, half_a_frame_keeps_nobody_waiting) {
 
 TEST_P(DeviceServer, descriptors_that_nobody_asked_for_are_closed) {
   Forger forger(supervisor().connect("generous").value());
-  const Mapping memory = Mapping::create(4096).value();
+  const ipc::Mapping memory = ipc::Mapping::create("catena_device", 4096).value();
   const auto descriptors = [this] {
     const std::filesystem::directory_iterator all(concat("/proc/", supervisor().pid(), "/fd"));
     return std::distance(begin(all), end(all));
@@ -833,16 +835,16 @@ TEST_P(DeviceServer, descriptors_that_nobody_asked_for_are_closed) {
 
 TEST_P(DeviceServer, memory_counts_until_nothing_has_it_any_more) {
   Forger forger(supervisor().connect("hoarder").value());
-  const Writer forty = Writer().put(std::uint64_t{40} << 20);
-  Frame frame;
+  const ipc::Writer forty = ipc::Writer().put(std::uint64_t{40} << 20);
+  ipc::Frame frame;
   ASSERT_EQ(forger.call(Call::kAllocatePinned, forty, -1, &frame), absl::OkStatus());
-  Reader answer(frame.body);
+  ipc::Reader answer(frame.body);
   static_cast<void>(answer.take_status());
   const auto memory_range = answer.take<std::uint32_t>();
   const auto window = answer.take<std::uint32_t>();
-  forger.send(Call::kFree, Writer().put(Kind::kMemoryRange).put(memory_range));
+  forger.send(Call::kFree, ipc::Writer().put(Kind::kMemoryRange).put(memory_range));
   EXPECT_TRUE(absl::IsResourceExhausted(forger.call(Call::kAllocatePinned, forty))) << "its window still has it";
-  forger.send(Call::kFree, Writer().put(Kind::kBuffer).put(window));
+  forger.send(Call::kFree, ipc::Writer().put(Kind::kBuffer).put(window));
   EXPECT_EQ(forger.call(Call::kAllocatePinned, forty), absl::OkStatus());
 }
 
@@ -878,13 +880,13 @@ TEST(DeviceServerStart, a_program_that_is_away_for_a_moment_ends_nothing) {
 }
 
 TEST_P(DeviceServer, another_version_is_told_so) {
-  const Fd socket = supervisor().connect("old").value();
-  const Mapping page = Mapping::create(sizeof(ClientPage)).value();
-  ASSERT_EQ(
-      send_frame(socket.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion + 1).bytes(), page.fd()),
-      absl::OkStatus());
-  const Frame frame = receive_frame(socket.get(), kMaxFrameBytes).value();
-  EXPECT_THAT(Reader(frame.body).take_status().ToString(), HasSubstr(concat("version ", kVersion + 1)));
+  const FileDescriptor socket = supervisor().connect("old").value();
+  const ipc::Mapping page = ipc::Mapping::create("catena_device", sizeof(ClientPage)).value();
+  ASSERT_EQ(ipc::send_frame(socket.get(), static_cast<std::uint32_t>(Call::kHello),
+                            ipc::Writer().put(kVersion + 1).bytes(), page.fd()),
+            absl::OkStatus());
+  const ipc::Frame frame = ipc::receive_frame(socket.get(), kMaxFrameBytes).value();
+  EXPECT_THAT(ipc::Reader(frame.body).take_status().ToString(), HasSubstr(concat("version ", kVersion + 1)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DeviceServer, ::testing::Values("opencl", "cuda"),
@@ -894,7 +896,7 @@ TEST(DeviceServerStart, a_device_that_is_not_there_shows_with_its_reason) {
   Deaths deaths;
   const auto supervisor = Supervisor::start(testing::server_options("opencl:1000"), deaths.listener()).value();
   EXPECT_THAT(deaths.next().reason, HasSubstr("no OpenCL device number 1000"));
-  const Result<Fd> socket = supervisor->connect("early");
+  const Result<FileDescriptor> socket = supervisor->connect("early");
   if (!socket.ok()) {
     EXPECT_THAT(socket.status().ToString(), HasSubstr("no OpenCL device number 1000"));
   }

@@ -55,7 +55,7 @@ Status StreamState::wait_for_room(std::size_t bytes) {
   return connection_->failed();
 }
 
-Status StreamState::put(Command command, Writer const& body, std::uint32_t reply) {
+Status StreamState::put(Command command, ipc::Writer const& body, std::uint32_t reply) {
   CATENA_RETURN_IF_ERROR(connection_->failed());
   constexpr std::size_t kAlignment = 8;
   const std::size_t length = (sizeof(CommandHeader) + body.bytes().size() + kAlignment - 1) / kAlignment * kAlignment;
@@ -80,7 +80,7 @@ Status StreamState::put(Command command, Writer const& body, std::uint32_t reply
   return absl::OkStatus();
 }
 
-Status StreamState::put_and_wait(Command command, Writer const& body) {
+Status StreamState::put_and_wait(Command command, ipc::Writer const& body) {
   last_reply_ = std::max(1U, last_reply_ + 1);
   CATENA_RETURN_IF_ERROR(put(command, body, last_reply_));
   const auto is_done = [this] {
@@ -97,7 +97,7 @@ Status StreamState::put_and_wait(Command command, Writer const& body) {
 
 Result<std::uint64_t> StreamState::record(std::shared_ptr<RemoteTime> const& time) {
   const RecordCommand command{last_sequence_ + 1, time == nullptr ? kNoTime : time->slot(), 0};
-  CATENA_RETURN_IF_ERROR(put(Command::kRecord, Writer().put(command)));
+  CATENA_RETURN_IF_ERROR(put(Command::kRecord, ipc::Writer().put(command)));
   ++last_sequence_;
   settle(page_->reached.load(std::memory_order_acquire));
   if (time != nullptr) {
@@ -139,8 +139,8 @@ void StreamState::settle(std::uint64_t reached) {
 Result<std::unique_ptr<Stream>> RemoteDevice::create_stream(StreamOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(
       Connection::Answer answer,
-      connection_->call(Call::kCreateStream, Writer().put(static_cast<std::uint32_t>(options.is_urgent))));
-  CATENA_ASSIGN_OR_RETURN(Mapping page, Mapping::map(std::move(answer.frame.fd), sizeof(StreamPage)));
+      connection_->call(Call::kCreateStream, ipc::Writer().put(static_cast<std::uint32_t>(options.is_urgent))));
+  CATENA_ASSIGN_OR_RETURN(ipc::Mapping page, ipc::Mapping::map(std::move(answer.frame.fd), sizeof(StreamPage)));
   return std::make_unique<RemoteStream>(*this, std::make_shared<StreamState>(connection_, std::move(page)),
                                         answer.body().take<std::uint32_t>());
 }
@@ -161,7 +161,7 @@ Status RemoteStream::put_copy(Buffer& buffer, std::size_t offset, Connection::Me
                             number_of(buffer),
                             place.memory_range,
                             static_cast<std::uint32_t>(to_device)};
-  return state_->put(Command::kCopy, Writer().put(command));
+  return state_->put(Command::kCopy, ipc::Writer().put(command));
 }
 
 Status RemoteStream::copy_in(Buffer& target, std::size_t offset, std::span<const std::byte> source,
@@ -219,15 +219,16 @@ Status RemoteStream::copy_rows_to_host(std::span<std::byte> target, Buffer& sour
 Status RemoteStream::fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   CATENA_RETURN_IF_ERROR(check_range("fill", offset, bytes, target.size()));
-  return bytes == 0 ? absl::OkStatus()
-                    : state_->put(Command::kFill, Writer().put(FillCommand{offset, bytes, number_of(target), value}));
+  return bytes == 0
+             ? absl::OkStatus()
+             : state_->put(Command::kFill, ipc::Writer().put(FillCommand{offset, bytes, number_of(target), value}));
 }
 
 Status RemoteStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
   auto& known = static_cast<RemoteKernel&>(kernel);
-  CATENA_ASSIGN_OR_RETURN(const Writer body, known.launch_body(shape, arguments));
+  CATENA_ASSIGN_OR_RETURN(const ipc::Writer body, known.launch_body(shape, arguments));
   if (known.has_taken(shape, arguments)) {
     return state_->put(Command::kLaunch, body);
   }
@@ -239,7 +240,7 @@ Status RemoteStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<
 Status RemoteStream::enqueue(CommandBuffer& commands) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   auto& recorded = static_cast<RemoteCommandBuffer&>(commands);
-  const Writer body = Writer().put(EnqueueCommand{recorded.number(), 0});
+  const ipc::Writer body = ipc::Writer().put(EnqueueCommand{recorded.number(), 0});
   if (recorded.is_final()) {
     return state_->put(Command::kEnqueue, body);
   }
@@ -251,7 +252,8 @@ Status RemoteStream::enqueue(CommandBuffer& commands) {
 Status RemoteStream::finalize(CommandBuffer& commands) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   auto& recorded = static_cast<RemoteCommandBuffer&>(commands);
-  CATENA_RETURN_IF_ERROR(state_->put_and_wait(Command::kFinalize, Writer().put(EnqueueCommand{recorded.number(), 0})));
+  CATENA_RETURN_IF_ERROR(
+      state_->put_and_wait(Command::kFinalize, ipc::Writer().put(EnqueueCommand{recorded.number(), 0})));
   recorded.set_final();
   return absl::OkStatus();
 }
@@ -269,7 +271,7 @@ Result<std::unique_ptr<Event>> RemoteStream::record_timestamp() {
 
 Status RemoteStream::flush() {
   CATENA_RETURN_IF_ERROR(device_->failed());
-  return state_->put(Command::kFlush, Writer());
+  return state_->put(Command::kFlush, ipc::Writer());
 }
 
 }  // namespace catena::device::remote

@@ -12,16 +12,16 @@ namespace catena::device::remote {
 /// thread at a time, with the stream and its events.
 class StreamState {
  public:
-  StreamState(std::shared_ptr<Connection> connection, Mapping page)
+  StreamState(std::shared_ptr<Connection> connection, ipc::Mapping page)
       : connection_(std::move(connection)), page_memory_(std::move(page)), page_(&page_memory_.as<StreamPage>()) {}
 
   Connection& connection() { return *connection_; }
   /// Puts a command into the ring without waiting for its result: an error breaks the stream. If the ring is full,
   /// waits for free space, at most ten seconds; then the device is lost.
-  Status put(Command command, Writer const& body) { return put(command, body, 0); }
+  Status put(Command command, ipc::Writer const& body) { return put(command, body, 0); }
   /// Puts a command and waits until the server has passed it to its device. Errors: the server's, of this command or an
   /// earlier one.
-  Status put_and_wait(Command command, Writer const& body);
+  Status put_and_wait(Command command, ipc::Writer const& body);
   /// Puts the command of a new event and returns its sequence number.
   Result<std::uint64_t> record(std::shared_ptr<RemoteTime> const& time);
   /// Whether the device has reached an event. Errors: of an earlier command; Unavailable if the server is gone.
@@ -37,7 +37,7 @@ class StreamState {
   void add(Detour detour);
 
  private:
-  Status put(Command command, Writer const& body, std::uint32_t reply);
+  Status put(Command command, ipc::Writer const& body, std::uint32_t reply);
   Status wait_for_room(std::size_t bytes);
   Status broken() const;
   bool is_broken() const { return page_->is_broken.load(std::memory_order_acquire) != 0; }
@@ -46,7 +46,7 @@ class StreamState {
   void settle(std::uint64_t reached);
 
   std::shared_ptr<Connection> connection_;
-  Mapping page_memory_;
+  ipc::Mapping page_memory_;
   StreamPage* page_;
   std::uint64_t tail_ = 0;
   std::uint64_t known_head_ = 0;

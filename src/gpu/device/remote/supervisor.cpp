@@ -4,7 +4,10 @@
 #include <catena/core/text.hpp>
 
 #include "base/core/own_program.hpp"
-#include "gpu/device/remote/message.hpp"
+#include "base/ipc/frames.hpp"
+#include "base/ipc/mapping.hpp"
+#include "base/ipc/message.hpp"
+#include "base/ipc/socket_pair.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,22 +56,24 @@ bool is_fault(int status) {
   return WEXITSTATUS(status) != kExitSupervisorGone && WEXITSTATUS(status) != kExitNoDevice;
 }
 
+/// A server that cannot be reached, for any reason, is unavailable.
+Result<std::pair<FileDescriptor, FileDescriptor>> make_connection() {
+  Result<std::pair<FileDescriptor, FileDescriptor>> ends = ipc::make_socket_pair();
+  return ends.ok() ? std::move(ends) : absl::UnavailableError(std::string(ends.status().message()));
+}
+
 struct Spawned {
   pid_t pid = -1;
-  Fd control;
+  FileDescriptor control;
 };
 
 Result<Spawned> spawn(Supervisor::Options const& options, int box) {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return absl::UnavailableError(concat("socketpair: ", std::strerror(errno)));
-  }
-  Spawned spawned{-1, Fd(ends[0])};
+  CATENA_ASSIGN_OR_RETURN(auto ends, make_connection());
+  Spawned spawned{-1, std::move(ends.first)};
   // copies above those that the child is to have, so that no dup2() overwrites the source of the next one
   constexpr int kAbove = 16;
-  const Fd theirs(fcntl(ends[1], F_DUPFD_CLOEXEC, kAbove));
-  close(ends[1]);
-  const Fd box_copy(fcntl(box, F_DUPFD_CLOEXEC, kAbove));
+  const FileDescriptor theirs(fcntl(ends.second.get(), F_DUPFD_CLOEXEC, kAbove));
+  const FileDescriptor box_copy(fcntl(box, F_DUPFD_CLOEXEC, kAbove));
   if (!theirs || !box_copy) {
     return absl::UnavailableError(concat("starting a device server: ", std::strerror(errno)));
   }
@@ -103,7 +108,7 @@ Result<Spawned> spawn(Supervisor::Options const& options, int box) {
 struct Supervisor::Impl {
   Options options;
   std::function<void(Death const&)> on_death;
-  Mapping box;
+  ipc::Mapping box;
   mutable std::mutex mutex;
   std::condition_variable is_leaving_changed;
   bool is_leaving = false;
@@ -208,7 +213,7 @@ Result<std::unique_ptr<Supervisor>> Supervisor::start(Options options, std::func
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(options);
   impl->on_death = std::move(on_death);
-  CATENA_ASSIGN_OR_RETURN(impl->box, Mapping::create(sizeof(BlackBox)));
+  CATENA_ASSIGN_OR_RETURN(impl->box, ipc::Mapping::create("catena_device", sizeof(BlackBox)));
   std::promise<Status> started;
   std::future<Status> is_started = started.get_future();
   impl->watcher = std::thread([raw = impl.get(), &started] { raw->work(started); });
@@ -230,22 +235,17 @@ Supervisor::~Supervisor() {
   impl_->watcher.join();
 }
 
-Result<Fd> Supervisor::connect(std::string_view client, Trust trust) {
+Result<FileDescriptor> Supervisor::connect(std::string_view client, Trust trust) {
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->server.pid < 0) {
     return absl::UnavailableError(concat("no device server runs: ", impl_->last_reason));
   }
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return absl::UnavailableError(concat("socketpair: ", std::strerror(errno)));
-  }
-  Fd ours(ends[0]);
-  const Fd theirs(ends[1]);
+  CATENA_ASSIGN_OR_RETURN(auto ends, make_connection());
   const std::uint32_t number = ++impl_->last_client;
-  CATENA_RETURN_IF_ERROR(
-      send_frame(impl_->server.control.get(), kAddClient, Writer().put(number).put(trust).bytes(), theirs.get()));
+  CATENA_RETURN_IF_ERROR(ipc::send_frame(impl_->server.control.get(), kAddClient,
+                                         ipc::Writer().put(number).put(trust).bytes(), ends.second.get()));
   impl_->clients[number] = client;
-  return ours;
+  return std::move(ends.first);
 }
 
 int Supervisor::pid() const {

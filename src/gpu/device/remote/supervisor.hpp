@@ -44,7 +44,7 @@ class Supervisor {
   /// A socket for connect() in this process or, for an untrusted client, in another one. `client` names the owner of
   /// the work. Unavailable if no server runs: a dead server restarts with growing delays. The text gives the reason of
   /// its end.
-  Result<Fd> connect(std::string_view client, Trust trust = Trust::kOwn);
+  Result<FileDescriptor> connect(std::string_view client, Trust trust = Trust::kOwn);
   /// Process id of the running server; -1: not running.
   int pid() const;
   /// Why a server finds no device to open; empty: a device exists, or no server has reported yet.

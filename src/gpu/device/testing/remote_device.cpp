@@ -34,7 +34,7 @@ Result<std::unique_ptr<Device>> open_remote(std::string_view backend) {
   return servers_of(backend).open(DevicePreference::of(backend), "test", nullptr);
 }
 
-Result<remote::Fd> connect_remote(std::string_view backend, std::string_view client, std::string* why) {
+Result<FileDescriptor> connect_remote(std::string_view backend, std::string_view client, std::string* why) {
   return servers_of(backend).connect(DevicePreference::of(backend), client, why);
 }
 

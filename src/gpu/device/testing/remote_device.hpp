@@ -18,6 +18,6 @@ remote::Supervisor::Options server_options(std::string device = "opencl");
 /// A new connection to the test program's only server for the first device of `backend`.
 Result<std::unique_ptr<Device>> open_remote(std::string_view backend = "opencl");
 /// The same for another process; see remote::ServerPool::connect().
-Result<remote::Fd> connect_remote(std::string_view backend, std::string_view client, std::string* why);
+Result<FileDescriptor> connect_remote(std::string_view backend, std::string_view client, std::string* why);
 
 }  // namespace catena::device::testing

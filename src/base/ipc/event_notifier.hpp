@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace catena::io {
+namespace catena::ipc {
 
 /// A descriptor that is readable from ring() to quiet(). A ring() concurrent with quiet() may be lost, but the work
 /// done before it is visible after that quiet(), so check for work once more after quiet(). Any thread.
@@ -39,4 +39,4 @@ class EventNotifier {
   std::atomic<bool> is_ringing_{false};
 };
 
-}  // namespace catena::io
+}  // namespace catena::ipc

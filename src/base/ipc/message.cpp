@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/device/remote/message.hpp"
+#include "base/ipc/message.hpp"
 
-namespace catena::device::remote {
+namespace catena::ipc {
 
 Writer& Writer::append(std::span<const std::byte> bytes) {
   const std::size_t size = bytes_.size();
@@ -12,4 +12,4 @@ Writer& Writer::append(std::span<const std::byte> bytes) {
   return *this;
 }
 
-}  // namespace catena::device::remote
+}  // namespace catena::ipc

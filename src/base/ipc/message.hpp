@@ -14,7 +14,7 @@
 
 /// Bodies of frames and commands: numbers in native representation (both ends are on one machine), and byte strings
 /// after their length.
-namespace catena::device::remote {
+namespace catena::ipc {
 
 class Writer {
  public:
@@ -84,4 +84,4 @@ class Reader {
   bool is_ok_ = true;
 };
 
-}  // namespace catena::device::remote
+}  // namespace catena::ipc

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/core/shared_memory.hpp"
+#include "base/ipc/shared_memory.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-namespace catena {
+namespace catena::ipc {
 namespace {
 
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -73,4 +73,4 @@ TEST(MemoryFile, is_read_from_its_start_and_written_by_nobody) {
 }
 
 }  // namespace
-}  // namespace catena
+}  // namespace catena::ipc

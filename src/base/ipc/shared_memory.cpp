@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/core/shared_memory.hpp"
+#include "base/ipc/shared_memory.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-namespace catena {
+namespace catena::ipc {
 namespace {
 
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -49,6 +49,15 @@ Result<FileDescriptor> make_shared_memory(const char* name, std::uint64_t bytes,
   return memory;
 }
 
+Result<FileDescriptor> make_peer_memory(const char* name, std::uint64_t bytes) {
+  Result<FileDescriptor> memory = make_shared_memory(name, bytes, Pages::kWhenWritten);
+  if (!memory.ok()) {
+    return absl::ResourceExhaustedError(
+        concat(bytes, " bytes of shared memory: ", std::string(memory.status().message())));
+  }
+  return memory;
+}
+
 Result<FileDescriptor> make_memory_file(const char* name, absl::FunctionRef<Status(int file)> write) {
   FileDescriptor file = make_empty(name);
   if (!file) {
@@ -61,4 +70,4 @@ Result<FileDescriptor> make_memory_file(const char* name, absl::FunctionRef<Stat
   return file;
 }
 
-}  // namespace catena
+}  // namespace catena::ipc

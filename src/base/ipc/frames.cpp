@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/device/remote/socket.hpp"
-
-#include "base/core/shared_memory.hpp"
-#include "gpu/device/remote/protocol.hpp"
+#include "base/ipc/frames.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -10,17 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string>
+#include <utility>
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
-namespace catena::device::remote {
+namespace catena::ipc {
 namespace {
-
-constexpr std::size_t kPageBytes = 4096;
 
 Status gone() { return absl::UnavailableError("the other end of the connection is gone"); }
 
@@ -64,7 +56,7 @@ Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
 }
 
 /// The next bytes, at most so many, and a descriptor that came with them; 0: nothing is there, with MSG_DONTWAIT.
-Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd, int flags) {
+Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, FileDescriptor& fd, int flags) {
   for (;;) {
     Message message(bytes);
     message.make_room();
@@ -88,7 +80,7 @@ Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd,
       for (std::size_t i = 0; i < count; ++i) {
         int received_fd = -1;
         std::memcpy(&received_fd, CMSG_DATA(control) + i * sizeof received_fd, sizeof received_fd);
-        fd = Fd(received_fd);
+        fd = FileDescriptor(received_fd);
       }
     }
     return static_cast<std::size_t>(received);
@@ -142,40 +134,4 @@ Result<std::optional<Frame>> FrameReader::take(int socket, std::uint32_t max_byt
   }
 }
 
-Result<Mapping> Mapping::create(std::size_t bytes) {
-  if (bytes == 0) {
-    return Mapping();
-  }
-  Result<Fd> fd = make_shared_memory("catena_device", bytes, Pages::kWhenWritten);
-  if (!fd.ok()) {
-    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::string(fd.status().message())));
-  }
-  return map(*std::move(fd), bytes);
-}
-
-Result<Mapping> Mapping::map(Fd fd, std::size_t bytes, std::uint64_t offset) {
-  const int seals = fcntl(fd.get(), F_GET_SEALS);
-  struct stat info {};
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd.get(), &info) != 0) {
-    return absl::InvalidArgumentError("the owner can still shrink the shared memory: seal it with F_SEAL_SHRINK");
-  }
-  const auto size = static_cast<std::uint64_t>(info.st_size);
-  if (bytes == 0 || offset % kPageBytes != 0 || offset > size || bytes > size - offset) {
-    return absl::InvalidArgumentError(
-        concat("shared memory: ", bytes, " bytes at offset ", offset, " of ", size, "; it begins at a page"));
-  }
-  void* const at =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), static_cast<off_t>(offset));
-  if (at == MAP_FAILED) {
-    return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes of shared memory: ", std::strerror(errno)));
-  }
-  return Mapping(std::move(fd), {static_cast<std::byte*>(at), bytes});
-}
-
-Mapping::~Mapping() {
-  if (!bytes_.empty()) {
-    munmap(bytes_.data(), bytes_.size());
-  }
-}
-
-}  // namespace catena::device::remote
+}  // namespace catena::ipc
