@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the data path itself costs: an empty chain, and hops through NFs that do nothing, on one core and with a core
 // for each stage.
+#include "base/sched/workers.hpp"
 #include "pipeline/flow.hpp"
 #include "pipeline/host_stages.hpp"
-#include "pipeline/workers.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -86,7 +86,7 @@ void empty_chain(benchmark::State& state) {
       rings.emplace_back((*pool)->arena(), i);
     }
     std::vector<std::unique_ptr<nf::Instance>> instances;
-    std::vector<std::unique_ptr<Stage>> owned;
+    std::vector<std::unique_ptr<PacketStage>> owned;
     owned.push_back(std::make_unique<RxStage>(source, **pool, rings.front(), stop));
     for (std::uint32_t i = 0; i < hops; ++i) {
       instances.push_back(std::make_unique<nf::Instance>("nothing", descriptor, std::make_unique<NothingNf>(),
@@ -106,12 +106,12 @@ void empty_chain(benchmark::State& state) {
                                                                : std::vector<CongestionMonitor const*>();
       owned[i]->control(gates.emplace_back(i == 0 ? nullptr : &monitors[i - 1], RateController(behind)));
     }
-    std::vector<Stage*> stages;
+    std::vector<sched::Stage*> stages;
     for (auto const& stage : owned) {
       stages.push_back(stage.get());
     }
     state.ResumeTiming();
-    if (const Status status = run_stages(stages, static_cast<std::uint32_t>(state.range(2))); !status.ok()) {
+    if (const Status status = sched::run_stages(stages, static_cast<std::uint32_t>(state.range(2))); !status.ok()) {
       state.SkipWithError(status.ToString().c_str());
       return;
     }

@@ -125,7 +125,7 @@ void collect(CongestionHook const& hook, Snapshot& counts) {
   counts.add(counts::kHookRuns, {}, hook.runs());
 }
 
-void collect(Stage const& stage, bool is_nf, Snapshot& counts) {
+void collect(sched::Stage const& stage, bool is_nf, Snapshot& counts) {
   metrics::Labels labels{{"stage", stage.name()}};
   if (is_nf) {
     labels.push_back({"nf", stage.name()});

@@ -82,7 +82,7 @@ void collect(std::string const& nf, FlowGate const& gate, metrics::Snapshot& cou
 void collect(SourcePauses const& pauses, metrics::Snapshot& counts);
 void collect(FlowSignals const& signals, metrics::Snapshot& counts);
 void collect(CongestionHook const& hook, metrics::Snapshot& counts);
-void collect(Stage const& stage, bool is_nf, metrics::Snapshot& counts);
+void collect(sched::Stage const& stage, bool is_nf, metrics::Snapshot& counts);
 void collect(memory::PacketPool const& pool, metrics::Snapshot& counts);
 void collect(DeviceRecovery const& recovery, metrics::Snapshot& counts);
 

@@ -27,7 +27,7 @@ std::int64_t to_ns(Clock::time_point time) {
 
 DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool,
                          memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options)
-    : Stage(instance.name()),
+    : PacketStage(instance.name()),
       instance_(&instance),
       position_(position),
       pool_(&pool),

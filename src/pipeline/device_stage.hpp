@@ -66,7 +66,7 @@ struct DeviceStageOptions {
 ///
 /// Once another device is available, or the same one again, the stage can continue with it: attach() -> offer(). The
 /// same holds for another partition of its device.
-class DeviceStage final : public Stage {
+class DeviceStage final : public PacketStage {
  public:
   /// A device prepared for this stage's launches.
   class DeviceBinding;

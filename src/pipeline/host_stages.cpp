@@ -38,7 +38,7 @@ void fetch_to_read(packet::Batch const& batch) {
 }  // namespace
 
 void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
-  Stage::worked(begin_ns, end_ns);
+  PacketStage::worked(begin_ns, end_ns);
   if (trace_ != nullptr && trace_->wants(begin_ns)) {
     const std::uint64_t packets = this->packets();
     trace_->add({"work", 0, polls_, static_cast<std::uint32_t>(packets - traced_packets_), begin_ns, end_ns});

@@ -578,7 +578,7 @@ Result<std::vector<kernel::LaunchBounds>> Session::bounds_on(device::Device& dev
 void Session::group_by_shard() {
   const std::size_t shards = sources_.size();
   const std::size_t nfs = (stages_.size() - 2 * shards) / shards;  // those of one process are one stage
-  std::vector<std::unique_ptr<Stage>> grouped;
+  std::vector<std::unique_ptr<PacketStage>> grouped;
   for (std::size_t shard = 0; shard < shards; ++shard) {
     grouped.push_back(std::move(stages_[shard]));
     for (std::size_t nf = 0; nf < nfs; ++nf) {

@@ -140,7 +140,7 @@ class Session {
     chain::NfConfig config;
     std::unique_ptr<nf::Instance> instance;
     DeviceStage* device_stage = nullptr;             ///< null: on the CPU
-    Stage* stage = nullptr;                          ///< null: that of an earlier NF in the same process
+    PacketStage* stage = nullptr;                    ///< null: that of an earlier NF in the same process
     std::optional<chain::NfKey> key = std::nullopt;  ///< set if the NF's cost is needed
     std::vector<nf::NamedFile> files = {};           ///< named by it at its creation
     std::vector<nf::NamedKey> keys = {};             ///< likewise
@@ -341,7 +341,7 @@ class Session {
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
   std::vector<std::string> trace_names_;
   std::unique_ptr<DeviceRecovery> recovery_;  ///< null if a lost device stays lost
-  std::vector<std::unique_ptr<Stage>> stages_;
+  std::vector<std::unique_ptr<PacketStage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
   std::vector<ReshardStage*> hand_overs_;

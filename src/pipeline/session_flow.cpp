@@ -151,7 +151,7 @@ void Session::make_gates() {
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     for (std::size_t shard = 0; shard < entries_[nf].size(); ++shard) {
       // those of a process have one stage: it takes what waits for the first, and sends to where the last does
-      if (Stage* const stage = entries_[nf][shard]->stage; stage != nullptr) {
+      if (PacketStage* const stage = entries_[nf][shard]->stage; stage != nullptr) {
         const std::size_t last = chain::group_of(config_, nf).end - 1;
         FlowGate& gate = gates_.emplace_back(monitors_[nf][shard].get(), controller_of(last + 1, shard));
         stage->control(gate);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session at work, and what it says of itself. How it is made: session.cpp, session_processes.cpp.
+#include "base/sched/workers.hpp"
 #include "chain/instances.hpp"
 #include "pipeline/counts.hpp"
 #include "pipeline/device_monitor.hpp"
 #include "pipeline/ends.hpp"
 #include "pipeline/isolation.hpp"
 #include "pipeline/session.hpp"
-#include "pipeline/workers.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -144,11 +144,11 @@ Status Session::run_to_end() {
   return status;
 }
 
-/// Stages and workers of group number `group` of `groups`: whole shards. As runtime::run_stages().
+/// Stages and workers of group number `group` of `groups`: whole shards. As sched::run_stages().
 Status Session::work_on(std::size_t group, std::size_t groups) {
   const auto begin_of = [groups](std::size_t of, std::size_t all) { return of * all / groups; };
   const std::size_t stages_of_source = stages_.size() / sources_.size();
-  std::vector<Stage*> stages;
+  std::vector<sched::Stage*> stages;
   const std::size_t end = begin_of(group + 1, sources_.size()) * stages_of_source;
   for (std::size_t i = begin_of(group, sources_.size()) * stages_of_source; i < end; ++i) {
     stages.push_back(stages_[i].get());
@@ -159,7 +159,7 @@ Status Session::work_on(std::size_t group, std::size_t groups) {
   for (std::size_t i = 0; i < workers && !cores_.empty(); ++i) {
     cores.push_back(cores_[(first_worker + i) % cores_.size()]);
   }
-  Status status = runtime::run_stages(stages, static_cast<std::uint32_t>(workers), cores);
+  Status status = sched::run_stages(stages, static_cast<std::uint32_t>(workers), cores);
   if (!status.ok()) {
     stop();  // the other groups need not go on
   }

@@ -8,7 +8,6 @@
 #include "gpu/device/testing/faulty_device.hpp"
 #include "io/eal/eal.hpp"
 #include "nf/testing/marker.hpp"
-#include "pipeline/workers.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
@@ -74,10 +73,10 @@ class VectorSource final : public io::Source {
   std::uint64_t next_ = 0;
 };
 
-struct Sent {
+struct SentPacket {
   std::uint64_t index;
   Frame frame;
-  bool operator==(Sent const&) const = default;
+  bool operator==(SentPacket const&) const = default;
 };
 
 /// Keeps what is sent; fails at packet `fail_at`.
@@ -97,11 +96,11 @@ class VectorSink final : public io::Sink {
   Status finish() override { return absl::OkStatus(); }
   io::SinkCounts counts() const override { return {sent_.size(), {}}; }
   std::string describe() const override { return "vector"; }
-  std::vector<Sent> const& frames() const { return sent_; }
+  std::vector<SentPacket> const& frames() const { return sent_; }
 
  private:
   std::uint64_t fail_at_;
-  std::vector<Sent> sent_;
+  std::vector<SentPacket> sent_;
 };
 
 /// A step on the shared buffer with everything by one route; where the pool is not mapped, tests of kMapped are
@@ -131,7 +130,7 @@ struct Scenario {
 struct Outcome {
   Status status;
   std::uint32_t moves = 0;  ///< that the stage made, where it moves on
-  std::vector<Sent> sent;
+  std::vector<SentPacket> sent;
   Status rx_error;
   bool is_stopped = false;
   std::uint64_t received = 0;
@@ -179,7 +178,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   TxStage tx(sink, *pool, out);
   std::unique_ptr<copy::SharedBuffer> shared;
   std::unique_ptr<kernel::DeviceNf> device_nf;
-  std::unique_ptr<Stage> middle;
+  std::unique_ptr<PacketStage> middle;
   DeviceStage* device_stage = nullptr;
   if (setup.device != nullptr) {
     const nf::KernelSide side = instance.nf().kernel_side().value();
@@ -226,7 +225,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
       }
     });
   }
-  outcome.status = run_stages({&rx, middle.get(), &tx}, setup.workers);
+  outcome.status = sched::run_stages({&rx, middle.get(), &tx}, setup.workers);
   has_ended = true;
   if (mover.joinable()) {
     mover.join();
@@ -407,13 +406,13 @@ Outcome const& many_on_cpu() {
 /// slots that it could not.
 void expect_nothing_wrong(Outcome const& actual, std::uint32_t pool_slots) {
   std::map<std::uint64_t, Frame const*> expected;
-  for (Sent const& sent : many_on_cpu().sent) {
+  for (SentPacket const& sent : many_on_cpu().sent) {
     expected[sent.index] = &sent.frame;
   }
   std::uint64_t wrong = 0;
   std::uint64_t next = 0;
   std::uint64_t out_of_order = 0;
-  for (Sent const& sent : actual.sent) {
+  for (SentPacket const& sent : actual.sent) {
     const auto found = expected.find(sent.index);
     wrong += found == expected.end() || *found->second != sent.frame ? 1 : 0;
     out_of_order += sent.index < next ? 1 : 0;
@@ -479,7 +478,7 @@ TEST_P(SharedStepTest, units_that_left_the_device_before_go_on_without_it_and_ot
   const Outcome actual = run(many_frames(), setup);
   EXPECT_TRUE(actual.status.ok()) << actual.status;
   EXPECT_EQ(actual.sent.size() + actual.dropped, actual.received);
-  const auto late = [](Sent const& sent) { return sent.index >= kHalf; };
+  const auto late = [](SentPacket const& sent) { return sent.index >= kHalf; };
   EXPECT_TRUE(std::all_of(actual.sent.begin(), actual.sent.end(), late)) << "with bytes that only the device had";
   if (actual.rx_error.ok()) {  // else the device keeps the pool
     EXPECT_EQ(static_cast<std::ptrdiff_t>(actual.sent.size()),
@@ -501,7 +500,7 @@ TEST_P(SharedStepTest, what_units_left_on_a_device_that_is_lost_is_not_taken_fro
       continue;
     }
     EXPECT_EQ(actual.device_failed, kHalf);
-    const auto late = [](Sent const& sent) { return sent.index >= kHalf; };
+    const auto late = [](SentPacket const& sent) { return sent.index >= kHalf; };
     EXPECT_TRUE(std::all_of(actual.sent.begin(), actual.sent.end(), late)) << "with bytes of another device";
     EXPECT_EQ(static_cast<std::ptrdiff_t>(actual.sent.size()),
               std::count_if(many_on_cpu().sent.begin(), many_on_cpu().sent.end(), late));
@@ -596,7 +595,7 @@ TEST(Run, a_stage_moves_to_other_parts_of_its_device_and_loses_and_reorders_noth
   EXPECT_EQ(actual.free_slots, 4096U);
   EXPECT_EQ(actual.free_units, actual.all_units);
   EXPECT_TRUE(std::is_sorted(actual.sent.begin(), actual.sent.end(),
-                             [](Sent const& a, Sent const& b) { return a.index < b.index; }));
+                             [](SentPacket const& a, SentPacket const& b) { return a.index < b.index; }));
 }
 
 TEST(Run, stop_ends_an_endless_source_and_finishes_what_is_inside) {

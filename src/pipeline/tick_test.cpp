@@ -153,7 +153,7 @@ class Bench {
   std::unique_ptr<nf::Instance> instance_;
   Ticked* nf_ = nullptr;
   std::unique_ptr<kernel::DeviceNf> device_nf_;
-  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<PacketStage> stage_;
 };
 
 class Ticks : public ::testing::TestWithParam<bool> {

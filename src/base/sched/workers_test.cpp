@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/workers.hpp"
+#include "base/sched/workers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 #include <pthread.h>
 
-namespace catena::runtime {
+namespace catena::sched {
 namespace {
 
 using ::testing::ElementsAre;
@@ -353,4 +353,4 @@ TEST(RunStages, a_core_that_is_not_there_ends_the_run) {
 }
 
 }  // namespace
-}  // namespace catena::runtime
+}  // namespace catena::sched

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/workers.hpp"
+#include "base/sched/workers.hpp"
 
 #include "base/core/poll_backoff.hpp"
 
@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-namespace catena::runtime {
+namespace catena::sched {
 namespace {
 
 /// Where sockets say that packets are there, a worker waits for them this long before it inspects the rest of the run.
@@ -292,4 +292,4 @@ Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers, std:
   return Workers(stages, workers, cores).run();
 }
 
-}  // namespace catena::runtime
+}  // namespace catena::sched

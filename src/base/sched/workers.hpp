@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pipeline/stage.hpp"
+#include "base/sched/stage.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace catena::runtime {
+namespace catena::sched {
 
 /// Splits stages 0 .. `stages` - 1 into at most `workers` runs of neighbours of about the same length: the assignment
 /// before anything is known of the stages.
@@ -30,4 +30,4 @@ std::vector<std::vector<std::size_t>> balance_by_load(std::span<const std::uint6
 /// run with an error.
 Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers, std::span<const std::uint32_t> cores = {});
 
-}  // namespace catena::runtime
+}  // namespace catena::sched
