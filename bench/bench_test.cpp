@@ -121,7 +121,7 @@ class ReferenceTest : public ::testing::Test {
     config->rx.replay.sample_every = static_cast<std::uint32_t>(run);
     auto sink = std::make_unique<SampleSink>(static_cast<std::uint32_t>(run), 2);
     SampleSink const& kept = *sink;
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
     auto made = runtime::Session::create(*std::move(config), options, registry_);
     EXPECT_TRUE(made.ok()) << made.status();

@@ -53,7 +53,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   Copy copy;
   auto sink = std::make_unique<SampleSink>(spec.sample_every, replica == 0 ? spec.sample_runs : 0);
   copy.sink = sink.get();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = workers;
   options.sync = spec.sync;
   options.sharing = spec.sharing;

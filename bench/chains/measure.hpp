@@ -41,7 +41,7 @@ struct RunSpec {
   Arrival arrival = Arrival::kEvenly;
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< by the NF costs in sync.profile
   bool has_costs = false;  ///< use the costs in sync.profile; else, without sharing, this user's profile
-  /// If set, replaces each copy's device; see chain::RunOptions.
+  /// If set, replaces each copy's device; see runtime::RunOptions.
   std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string*)> open_device =
       nullptr;
 };

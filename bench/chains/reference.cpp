@@ -30,7 +30,7 @@ Result<std::vector<Sample>> run_on_cpu(PaperChain const& chain, ChainText const&
                           chain::parse_chain(chain_text(chain, text), (workplace.data / "paper.yaml").string()));
   auto sink = std::make_unique<SampleSink>(1, std::numeric_limits<std::uint64_t>::max());
   SampleSink const& kept = *sink;
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.make_source = source;
   options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
   CATENA_ASSIGN_OR_RETURN(const auto made, runtime::Session::create(std::move(config), options, *workplace.registry));

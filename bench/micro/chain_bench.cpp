@@ -53,7 +53,7 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
     if (!config.ok()) {
       return state.SkipWithError(config.status().ToString().c_str());
     }
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.sync.mode = mode;
     options.workers = static_cast<std::uint32_t>(std::min(chain::usable_cores().size(), nfs.size() + 2));
     auto made = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());

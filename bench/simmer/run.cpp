@@ -8,6 +8,7 @@
 #include "bench/common/forwarding_device.hpp"
 #include "bench/common/machine.hpp"
 #include "chain/chain_file.hpp"
+#include "pipeline/device_servers.hpp"
 #include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -198,7 +199,7 @@ Result<std::unique_ptr<SimmerRunner>> SimmerRunner::create(device::DevicePrefere
 
 /// The NFs have these parts of the device, in launches as large as the chain's.
 Status SimmerRunner::give(std::span<const std::uint32_t> units, share::Mode mode, chain::ChainConfig const& config,
-                          chain::RunOptions& options) {
+                          runtime::RunOptions& options) {
   const bool is_apart = share::is_apart(mode);
   CATENA_RETURN_IF_ERROR(real_->divide(is_apart ? units : units.first(1)).status());
   const std::uint32_t batch = config.tuning.units_per_launch * config.tuning.unit_packets;
@@ -210,11 +211,11 @@ Status SimmerRunner::give(std::span<const std::uint32_t> units, share::Mode mode
   }
   options.sharing =
       chain::SharingOptions{.mode = mode, .parts = share::Parts::kGreen, .compute_units = is_apart ? 0 : units.front()};
-  options.sharing->given = chain::GivenParts{[parts] { return parts; }, [](std::vector<share::Part> const&) {}};
+  options.partitions.given = runtime::GivenParts{[parts] { return parts; }, [](std::vector<share::Part> const&) {}};
   return absl::OkStatus();
 }
 
-Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& config, chain::RunOptions& options) {
+Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& config, runtime::RunOptions& options) {
   if (spec.shared_as == GpuSharedAs::kPartitioned && config.nfs.size() > 1) {
     CATENA_RETURN_IF_ERROR(give(kPartUnits, share::Mode::kFair, config, options));
   } else if (spec.compute_units != 0) {
@@ -228,7 +229,7 @@ Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& con
       groups_[client] = servers_->group(client);
     }
     groups_[kChainName] = servers_->group(kChainName);
-    chain::use_servers(*servers_, {kChainName, kChainName, chain::ServersFor::kProcess}, options);
+    runtime::use_servers(*servers_, {kChainName, kChainName, runtime::ServersFor::kProcess}, options);
     options.device_returns = false;
     return absl::OkStatus();
   }
@@ -247,7 +248,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
                           chain::parse_chain(simmer_text(spec, device::to_string(preference_), sa_files),
                                              (workplace_->data / "simmer.yaml").string()));
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.trace = spec.trace;
   const std::size_t stages = config.nfs.size() + (spec.chain->has_two_flows ? 3 : 2);
   options.workers = std::clamp(usable_cores(), 1U, static_cast<std::uint32_t>(stages));

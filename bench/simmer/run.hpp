@@ -5,9 +5,9 @@
 #include "bench/chains/chains.hpp"
 #include "bench/chains/reference.hpp"
 #include "chain/flow.hpp"
-#include "chain/run_options.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/remote/server_pool.hpp"
+#include "pipeline/run_options.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -95,8 +95,8 @@ class SimmerRunner {
   SimmerRunner(device::DevicePreference preference, Workplace const& workplace)
       : preference_(std::move(preference)), workplace_(&workplace) {}
   Status give(std::span<const std::uint32_t> units, share::Mode mode, chain::ChainConfig const& config,
-              chain::RunOptions& options);
-  Status share(SimmerSpec const& spec, chain::ChainConfig const& config, chain::RunOptions& options);
+              runtime::RunOptions& options);
+  Status share(SimmerSpec const& spec, chain::ChainConfig const& config, runtime::RunOptions& options);
 
   device::DevicePreference preference_;
   Workplace const* workplace_;

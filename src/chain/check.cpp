@@ -13,7 +13,7 @@
 
 namespace catena::chain {
 
-Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
+Status check(ChainConfig config, RunOptions const& options, TryOut const& try_out, nf::Registry const& registry,
              std::vector<RefusedRules>& refused, std::vector<NamedFile>* files, std::vector<std::string>* warnings) {
   Diagnostics diagnostics;
   diagnostics.add(apply(options, config));
@@ -22,8 +22,8 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
   std::vector<KeysOfNf> keys;
   for (NfConfig const& entry : config.nfs) {
     if (!entry.plugin.empty()) {
-      if (options.processes.try_out) {
-        diagnostics.add(options.processes.try_out(entry, config));
+      if (try_out) {
+        diagnostics.add(try_out(entry, config));
       }
       instances.push_back(stand_in_for_plugin(entry));
       continue;

@@ -8,6 +8,7 @@
 #include <catena/core/status.hpp>
 #include <catena/nf/refusal.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,15 @@ struct RefusedRules {
   std::vector<nf::Refusal> rules;
 };
 
+/// Creates the NF of a plug-in with the settings of its chain, as a trial. Errors: the NF's own.
+using TryOut = std::function<Status(NfConfig const&, ChainConfig const&)>;
+
 /// Whether Chain::create() would accept the chain on a machine with its devices and ports. Reads the same files,
 /// creates the NFs and the device tables of the NFs on the gpu, and plans, but opens no port, no device and no output.
 /// A capture in a regular file is opened. The error lists all problems, one per line. `refused` gets one element per NF
-/// with refused rules. If not null, `files` is set to the named files, and `warnings` gets the warnings of the NFs.
-Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
+/// with refused rules. Plug-ins are checked by `try_out`, or not at all if it is null. If not null, `files` is set to
+/// the named files, and `warnings` gets the warnings of the NFs.
+Status check(ChainConfig config, RunOptions const& options, TryOut const& try_out, nf::Registry const& registry,
              std::vector<RefusedRules>& refused, std::vector<NamedFile>* files = nullptr,
              std::vector<std::string>* warnings = nullptr);
 

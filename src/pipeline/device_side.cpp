@@ -7,7 +7,7 @@
 
 namespace catena::runtime {
 
-chain::SyncOptions sync_for(chain::RunOptions const& options, device::DeviceInfo const& info) {
+chain::SyncOptions sync_for(RunOptions const& options, device::DeviceInfo const& info) {
   chain::SyncOptions sync = options.sync;
   if (options.profiles) {
     sync.profile = options.profiles->find(info);
@@ -16,8 +16,7 @@ chain::SyncOptions sync_for(chain::RunOptions const& options, device::DeviceInfo
 }
 
 Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::Device> device,
-                                                       chain::ChainConfig const& config,
-                                                       chain::RunOptions const& options,
+                                                       chain::ChainConfig const& config, RunOptions const& options,
                                                        std::span<nf::Instance* const> nfs,
                                                        std::shared_ptr<memory::PacketPool> const& pool) {
   std::unique_ptr<DeviceSide> side(new DeviceSide(std::move(device)));

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "chain/planning.hpp"
-#include "chain/run_options.hpp"
 #include "gpu/copy/shared_buffer.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
 #include "pipeline/device_use.hpp"
+#include "pipeline/run_options.hpp"
 
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@
 namespace catena::runtime {
 
 /// The options, with the device's costs if profiles are kept.
-chain::SyncOptions sync_for(chain::RunOptions const& options, device::DeviceInfo const& info);
+chain::SyncOptions sync_for(RunOptions const& options, device::DeviceInfo const& info);
 
 /// A device as used by a chain: the plan, the twin of the packet pool, and kernel and state of each NF placed on it.
 class DeviceSide {
@@ -27,7 +27,7 @@ class DeviceSide {
   /// Creates all of it on `device`, which others may use too. `nfs`: the chain's, in its order. A lost device keeps
   /// `pool`. Errors: as chain::plan_input(), chain::add_nf(), plan::make_plan(), SharedBuffer and DeviceNf.
   static Result<std::unique_ptr<DeviceSide>> create(std::shared_ptr<device::Device> device,
-                                                    chain::ChainConfig const& config, chain::RunOptions const& options,
+                                                    chain::ChainConfig const& config, RunOptions const& options,
                                                     std::span<nf::Instance* const> nfs,
                                                     std::shared_ptr<memory::PacketPool> const& pool);
 

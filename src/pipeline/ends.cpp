@@ -92,7 +92,7 @@ Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
   return arguments.empty() ? absl::OkStatus() : eal::start(arguments);
 }
 
-Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
+Result<bool> may_divide_ends(chain::ChainConfig const& config, RunOptions const& options, bool by_packet,
                              std::uint32_t parts) {
   if (config.rx.is_shared || config.tx.is_shared) {
     return false;
@@ -103,7 +103,7 @@ Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions
   return chain::may_divide_traffic(config, options);
 }
 
-Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
+Result<Ends> open_ends(chain::ChainConfig const& config, RunOptions const& options,
                        std::span<const std::shared_ptr<memory::PacketPool>> pools, ShardMap shard_map) {
   const std::vector<std::string> none;
   std::vector<memory::PacketPool*> of;

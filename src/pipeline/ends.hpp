@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/run_options.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
+#include "pipeline/run_options.hpp"
 #include "pipeline/shard_map.hpp"
 
 #include <memory>
@@ -27,13 +27,13 @@ struct Ends {
 /// of different shards must be invisible, and rx must be artificial traffic, or ports that divide packets themselves.
 /// With ports, all NFs must accept a division `by_packet`, since ports do not relate packets to a flow, for instance an
 /// ICMP error to the flow in its quote. Errors: as io::can_divide().
-Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
+Result<bool> may_divide_ends(chain::ChainConfig const& config, RunOptions const& options, bool by_packet,
                              std::uint32_t parts);
 
 /// Opens the ports of `config` and `options` for each of `pools`, which outlive them. With several pools, each gets the
 /// packets of the shard with its number by `division`; precondition: may_divide_ends(). Errors: as the factories of the
 /// sources and sinks.
-Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
+Result<Ends> open_ends(chain::ChainConfig const& config, RunOptions const& options,
                        std::span<const std::shared_ptr<memory::PacketPool>> pools, ShardMap shard_map);
 
 /// "pcap office.pcap", for the report.

@@ -46,26 +46,29 @@ nf_process::GpuPart as_given(share::Part const& part) {
           part.share.packets_per_sm};
 }
 
-GpuSharing::GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, std::vector<Nf> nfs,
-                       std::uint32_t packet_bytes)
+GpuSharing::GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, SharedPartitions partitions,
+                       std::vector<Nf> nfs, std::uint32_t packet_bytes)
     : info_(std::move(info)),
       options_(options),
+      partitions_(std::move(partitions)),
       nfs_(std::move(nfs)),
       stages_(nfs_.size()),
       elsewhere_(nfs_.size()),
       known_costs_(nfs_.size()),
-      partition_plan_(is_alone()                           ? std::make_shared<share::PartitionPlan>(options.mode)
-                      : options.partition_plans != nullptr ? options.partition_plans->of(device::identity(info_))
-                                                           : nullptr) {
+      partition_plan_(is_alone()                     ? std::make_shared<share::PartitionPlan>(options.mode)
+                      : partitions_.plans != nullptr ? partitions_.plans->of(device::identity(info_))
+                                                     : nullptr) {
   meter_.start({}, packet_bytes, {});
 }
 
 Result<std::unique_ptr<GpuSharing>> GpuSharing::create(device::Device& device, chain::SharingOptions const& options,
-                                                       std::vector<Nf> nfs, std::uint32_t packet_bytes) {
-  std::unique_ptr<GpuSharing> sharing(new GpuSharing(device.info(), options, std::move(nfs), packet_bytes));
+                                                       SharedPartitions partitions, std::vector<Nf> nfs,
+                                                       std::uint32_t packet_bytes) {
+  std::unique_ptr<GpuSharing> sharing(
+      new GpuSharing(device.info(), options, std::move(partitions), std::move(nfs), packet_bytes));
   CATENA_RETURN_IF_ERROR(sharing->resolve_shape(device));
   CATENA_RETURN_IF_ERROR(sharing->resolve_turns(device));
-  if (!options.given) {
+  if (!sharing->partitions_.given) {
     CATENA_ASSIGN_OR_RETURN(sharing->member_, sharing->partition_plan_->join(
                                                   sharing->shape_, [self = sharing.get()] { return self->demands(); }));
   }
@@ -94,10 +97,10 @@ Status GpuSharing::resolve_turns(device::Device& device) {
 
 /// What the NFs are to have now.
 Result<std::vector<share::Part>> GpuSharing::parts_now() {
-  if (!options_.given) {
+  if (!partitions_.given) {
     return member_->parts();
   }
-  std::vector<share::Part> parts = options_.given->now();
+  std::vector<share::Part> parts = partitions_.given->now();
   for (share::Part& part : parts) {
     if (part.share.batch() == 0) {
       part = {0, {shape_.sms, kUnknown.max_packets_per_sm}};
@@ -276,7 +279,7 @@ void GpuSharing::stop() {
   traffic_ = nullptr;
 }
 
-std::chrono::milliseconds GpuSharing::period() const { return options_.given ? kGivenPeriod : kPeriod; }
+std::chrono::milliseconds GpuSharing::period() const { return partitions_.given ? kGivenPeriod : kPeriod; }
 
 std::chrono::milliseconds GpuSharing::look(Pause& pause) {
   if (is_over()) {
@@ -300,7 +303,7 @@ std::chrono::milliseconds GpuSharing::look(Pause& pause) {
 
 /// Takes other parts where there are some. As hand_out(), and as Division::look(), whose parts are taken all the same.
 Status GpuSharing::follow(Pause& pause) {
-  Status looked = options_.given ? absl::OkStatus() : partition_plan_->look();
+  Status looked = partitions_.given ? absl::OkStatus() : partition_plan_->look();
   CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
   if (parts != parts_ || (is_mixed_ && !is_lost())) {
     looked.Update(hand_out(parts, pause));
@@ -390,12 +393,12 @@ void GpuSharing::set_parts(std::vector<share::Part> parts, bool is_mixed) {
 
 /// Says to who gives the parts which ones the NFs have: none without a device.
 void GpuSharing::tell() {
-  if (!options_.given) {
+  if (!partitions_.given) {
     return;
   }
   std::vector<share::Part> now = is_mixed_ || is_lost() ? std::vector<share::Part>(nfs_.size()) : parts_;
   if (now != told_) {
-    options_.given->taken(now);
+    partitions_.given->taken(now);
     told_ = std::move(now);
   }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/run_options.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "pipeline/device_stage.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/process_stage.hpp"
+#include "pipeline/run_options.hpp"
 #include "plan/sharing/partition_plan.hpp"
 #include "plan/sharing/traffic.hpp"
 
@@ -59,7 +59,8 @@ class GpuSharing {
   /// share::PartitionPlan::join() and Device::divide(); Unimplemented for a mode or partitions not supported by the
   /// device.
   static Result<std::unique_ptr<GpuSharing>> create(device::Device& device, chain::SharingOptions const& options,
-                                                    std::vector<Nf> nfs, std::uint32_t packet_bytes);
+                                                    SharedPartitions partitions, std::vector<Nf> nfs,
+                                                    std::uint32_t packet_bytes);
   GpuSharing(GpuSharing const&) = delete;
   GpuSharing& operator=(GpuSharing const&) = delete;
 
@@ -98,8 +99,8 @@ class GpuSharing {
 
  private:
   using Partitions = std::vector<std::shared_ptr<device::Partition>>;  ///< of each NF, or null
-  GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, std::vector<Nf> nfs,
-             std::uint32_t packet_bytes);
+  GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, SharedPartitions partitions,
+             std::vector<Nf> nfs, std::uint32_t packet_bytes);
   Status resolve_shape(device::Device& device);
   Status resolve_turns(device::Device& device);
   Result<std::vector<share::NfDemand>> demands();
@@ -119,11 +120,12 @@ class GpuSharing {
   bool is_lost() const;
   bool has_lost(std::size_t nf) const;
   bool are_all_elsewhere() const;
-  bool is_alone() const { return options_.partition_plans == nullptr && !options_.given; }
+  bool is_alone() const { return partitions_.plans == nullptr && !partitions_.given; }
   Result<std::vector<share::Part>> parts_now();
 
   device::DeviceInfo info_;
   chain::SharingOptions options_;
+  SharedPartitions partitions_;
   std::vector<Nf> nfs_;
   share::GpuShape shape_;
   std::uint32_t units_ = 0;  ///< shared compute units

@@ -16,8 +16,9 @@ namespace {
 constexpr std::uint32_t kMeasuredBytes = 300;
 
 /// Of a chain of one NF, which is measured for small packets. `larger`: what it costs for others.
-Result<std::unique_ptr<GpuSharing>> share(device::Device& device, chain::SharingOptions const& options,
-                                          std::string name, std::optional<share::NfCost> larger = std::nullopt) {
+Result<std::unique_ptr<GpuSharing>> share(device::Device& device, share::Mode mode,
+                                          std::shared_ptr<share::PartitionPlans> const& plans, std::string name,
+                                          std::optional<share::NfCost> larger = std::nullopt) {
   std::vector<GpuSharing::Nf> nfs(1);
   nfs.front().name = std::move(name);
   nfs.front().backlog_packets = 1;
@@ -25,7 +26,7 @@ Result<std::unique_ptr<GpuSharing>> share(device::Device& device, chain::Sharing
     const share::NfCost cost{.kernel = {1000, 10}, .transfer = {1000, 1}};
     return packet_bytes <= kMeasuredBytes ? std::optional(cost) : larger;
   };
-  return GpuSharing::create(device, options, std::move(nfs), kMeasuredBytes);
+  return GpuSharing::create(device, {mode, share::Parts::kBlocks}, {plans}, std::move(nfs), kMeasuredBytes);
 }
 
 /// Packets that come are larger than `sharing` expected.
@@ -39,21 +40,15 @@ void start_with_larger_packets(GpuSharing& sharing) {
   std::this_thread::sleep_for(2 * share::TrafficMeter::kMinPeriod);  // then the next look finds them
 }
 
-chain::SharingOptions in_one_partition_plan(share::Mode mode) {
-  chain::SharingOptions options{mode, share::Parts::kBlocks};
-  options.partition_plans = std::make_shared<share::PartitionPlans>(mode);
-  return options;
-}
-
 /// Another chain gets its parts though one has packets that are larger than it expected. `larger`: what they cost.
 void expect_parts_beside_larger_packets(device::Device& device, share::Mode mode,
                                         std::optional<share::NfCost> const& larger) {
-  const chain::SharingOptions options = in_one_partition_plan(mode);
-  const auto first = share(device, options, "first", larger);
+  const auto plans = std::make_shared<share::PartitionPlans>(mode);
+  const auto first = share(device, mode, plans, "first", larger);
   ASSERT_TRUE(first.ok()) << first.status();
   start_with_larger_packets(**first);
   {
-    const auto second = share(device, options, "second");
+    const auto second = share(device, mode, plans, "second");
     ASSERT_TRUE(second.ok()) << share::to_string(mode) << ": " << second.status();
     EXPECT_GT((*second)->allocations().front().units, 0U);
   }
@@ -82,8 +77,8 @@ TEST(GpuSharing, a_chain_that_does_not_run_yet_takes_nothing_from_one_that_needs
   Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(opened.ok()) << opened.status();
   device::Device& device = **opened;
-  const chain::SharingOptions options = in_one_partition_plan(share::Mode::kScheduled);
-  const auto busy = share(device, options, "busy");
+  const auto plans = std::make_shared<share::PartitionPlans>(share::Mode::kScheduled);
+  const auto busy = share(device, share::Mode::kScheduled, plans, "busy");
   ASSERT_TRUE(busy.ok()) << busy.status();
   const std::uint32_t all = (*busy)->allocations().front().units;
   std::uint64_t packets = 0;
@@ -92,7 +87,7 @@ TEST(GpuSharing, a_chain_that_does_not_run_yet_takes_nothing_from_one_that_needs
     return GpuSharing::Traffic{{packets}, {1}, packets, packets * kMeasuredBytes};
   };
   (*busy)->start(more_than_it_can, false);
-  const auto waits = share(device, options, "waits for a reader");
+  const auto waits = share(device, share::Mode::kScheduled, plans, "waits for a reader");
   ASSERT_TRUE(waits.ok()) << waits.status();
   Pause pause;
   (*busy)->look(pause);

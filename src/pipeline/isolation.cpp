@@ -105,7 +105,7 @@ std::vector<std::string> files_of(std::span<const chain::NfConfig> group) {
 
 /// A process that has no NF yet. `plugins` and `outputs`: of each NF of the group.
 Result<std::shared_ptr<nf_process::NfProcess>> start_process(std::span<const chain::NfConfig> group,
-                                                             chain::NfProcesses const& processes,
+                                                             NfProcesses const& processes,
                                                              std::span<const std::string> plugins,
                                                              std::span<const std::vector<nf::NamedOutput>> outputs,
                                                              bool is_trial) {
@@ -178,7 +178,7 @@ nf::Sharding strictest(std::span<const std::unique_ptr<nf_process::IsolatedNf>> 
 }
 
 /// A plug-in alone, whatever its group: what it writes and where it finds its files is the same.
-Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, chain::NfProcesses const& processes) {
+Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, NfProcesses const& processes) {
   config.group.clear();
   config.on = plan::Processor::kCpu;
   const std::span<const chain::NfConfig> alone(&config, 1);
@@ -199,7 +199,7 @@ Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, chain::N
 
 }  // namespace
 
-Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options) {
+Status allow_processes(chain::ChainConfig const& chain, RunOptions& options) {
   if (std::any_of(chain.nfs.begin(), chain.nfs.end(), is_isolated)) {
     CATENA_ASSIGN_OR_RETURN(options.processes.program, nf_process::find_nf_program());
     options.processes.try_out = [processes = options.processes](chain::NfConfig const& config,
@@ -216,7 +216,7 @@ bool needs_servers(chain::ChainConfig const& chain) {
   });
 }
 
-Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
+Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
                                             nf::Registry const& registry, nf::NamedFiles const& collector) {
   if (options.processes.program.empty()) {
     return at(group.front(), absl::UnavailableError("this program does not start processes of NFs"));

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
-#include "chain/run_options.hpp"
 #include "nf/instance.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
 #include "pipeline/isolation/isolated_nf.hpp"
+#include "pipeline/run_options.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -18,7 +18,7 @@
 namespace catena::runtime {
 
 /// Prepares `options` for processes if `chain` has NFs for them. NotFound if the program for them is missing.
-Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options);
+Status allow_processes(chain::ChainConfig const& chain, RunOptions& options);
 
 /// Whether an NF in a separate process is placed on a device, or may be. It can only reach one through a device server.
 bool needs_servers(chain::ChainConfig const& chain);
@@ -34,7 +34,7 @@ struct Isolated {
 /// gets the written files. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable if processes of
 /// NFs are impossible here; InvalidArgument if `options` or the configuration need something unsupported for such an
 /// NF.
-Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
+Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
                                             nf::Registry const& registry, nf::NamedFiles const& collector);
 
 /// Null: the NF is in this process.

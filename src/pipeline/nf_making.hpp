@@ -3,8 +3,8 @@
 
 #include "base/core/open_file.hpp"
 #include "chain/nf_costs.hpp"
-#include "chain/run_options.hpp"
 #include "nf/instance.hpp"
+#include "pipeline/run_options.hpp"
 
 #include <catena/nf/alert.hpp>
 
@@ -16,9 +16,7 @@
 /// Common steps for each NF of a session, created at its start or later.
 namespace catena::runtime {
 
-inline bool wants_records(chain::RunOptions const& options) {
-  return options.with_records || !options.record_path.empty();
-}
+inline bool wants_records(RunOptions const& options) { return options.with_records || !options.record_path.empty(); }
 
 inline void keep_alerts(nf::Instance& instance) {
   if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {

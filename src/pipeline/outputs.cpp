@@ -20,7 +20,7 @@ Result<std::optional<io::OutputFile>> open_file(std::string const& path, std::st
 
 }  // namespace
 
-Result<Outputs> Outputs::open(chain::ChainConfig const& config, chain::RunOptions const& options,
+Result<Outputs> Outputs::open(chain::ChainConfig const& config, RunOptions const& options,
                               std::shared_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
                               std::stop_token const& give_up) {
   Outputs outputs;

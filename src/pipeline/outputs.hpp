@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/run_options.hpp"
 #include "io/output_file.hpp"
 #include "io/sink.hpp"
 #include "pipeline/chrome_trace.hpp"
 #include "pipeline/recorder.hpp"
+#include "pipeline/run_options.hpp"
 
 #include <memory>
 #include <optional>
@@ -22,7 +22,7 @@ class Outputs {
   /// `sink`: of open_ends(); null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: the system's
   /// if a file cannot be created; FailedPrecondition for a capture to a terminal; Cancelled if `give_up` ended the wait
   /// for the reader of a FIFO.
-  static Result<Outputs> open(chain::ChainConfig const& config, chain::RunOptions const& options,
+  static Result<Outputs> open(chain::ChainConfig const& config, RunOptions const& options,
                               std::shared_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
                               std::stop_token const& give_up);
 

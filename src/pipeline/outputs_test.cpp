@@ -36,7 +36,7 @@ class FailingSink final : public io::Sink {
 
 TEST(Outputs, have_what_came_to_them_when_a_failed_run_returns) {
   const ScratchFolder folder;
-  chain::RunOptions options;
+  RunOptions options;
   options.make_sink = [&]() -> Result<std::unique_ptr<io::Sink>> {
     CATENA_ASSIGN_OR_RETURN(auto file, io::open_pcap_sink(folder.path("out.pcap")));
     return std::make_unique<FailingSink>(std::move(file));
@@ -54,7 +54,7 @@ TEST(Outputs, of_a_chain_that_cannot_be_made_are_as_they_were) {
     folder.write(name, "of yesterday");
   }
   folder.write("damaged.pcap", "no capture");
-  chain::RunOptions options;
+  RunOptions options;
   options.record_path = folder.path("record");
   options.trace_path = folder.path("trace");
   const std::string tx = "{pcap: " + folder.path("out.pcap") + "}";

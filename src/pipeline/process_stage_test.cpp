@@ -39,7 +39,7 @@ chain::ChainConfig chain_of(std::string const& type, std::string const& isolatio
 }
 
 Result<std::unique_ptr<Session>> session_of(chain::ChainConfig chain, std::string const& record_path = {}) {
-  chain::RunOptions options;
+  RunOptions options;
   options.record_path = record_path;
   options.processes.program = CATENA_LYING_NF;
   return Session::create(std::move(chain), options, nf::Registry());
@@ -106,7 +106,7 @@ struct Sent {
 /// What comes out of a process of this type, of packets with a payload.
 Sent sent_by(std::string const& type) {
   Sent sent;
-  chain::RunOptions options;
+  RunOptions options;
   options.processes.program = CATENA_LYING_NF;
   options.make_sink = [&sent]() -> Result<std::unique_ptr<io::Sink>> {
     return std::make_unique<FrameSink>(sent.frames, sent.port);
@@ -283,7 +283,7 @@ TEST(ProcessStage, one_that_still_has_something_written_after_the_last_packet_is
 }
 
 TEST(ProcessStage, a_process_with_too_little_memory_ends_and_is_counted_and_others_lose_nothing) {
-  chain::RunOptions options;
+  RunOptions options;
   options.processes.program = CATENA_LYING_NF;
   const auto hungry = Session::create(chain_of("eats-memory", "{memory_mb: 256}"), options, nf::Registry());
   const auto other = Session::create(chain_of("honest"), options, nf::Registry());
@@ -400,7 +400,7 @@ TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
   std::future<Status> ended = std::async(std::launch::async, [&before] { return before->run(); });
   while (before->progress().sent < 2000 && ended.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
   }
-  chain::RunOptions options;
+  RunOptions options;
   options.processes.program = CATENA_LYING_NF;
   const auto next =
       Session::create(chain_with(GetParam().next), options, nf::Registry(), {}, PreviousPipeline{before.get(), before});

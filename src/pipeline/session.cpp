@@ -22,11 +22,13 @@
 
 namespace catena::runtime {
 
-Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
+Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunOptions const& run_options,
                                                  nf::Registry const& registry, std::stop_token const& give_up,
                                                  std::optional<PreviousPipeline> before) {
-  chain::RunOptions options = run_options;
+  RunOptions options = run_options;
   options.processes.give_up = give_up;
+  options.opens_rx = !options.make_source;
+  options.opens_tx = !options.make_sink;
   std::unique_ptr<Session> session(new Session());
   session->config_ = std::move(config);
   session->workers_ = options.workers;
@@ -80,7 +82,7 @@ std::vector<nf::Instance*> Session::first_instances() const {
 }
 
 /// The NFs of the first shard from their configuration; those of the others from them.
-Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
+Status Session::make_nfs(nf::Registry const& registry, RunOptions const& options) {
   const nf::NamedFiles of_nfs;
   const nf::Shard shard = options.shard.value_or(nf::Shard{0, config_.shards});
   const nf::Ends ends = options.ends.value_or(chain::ends_of(config_.rx, config_.tx));
@@ -121,7 +123,7 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
 }
 
 /// The NFs of shard `shard` of a section, whose first shard's are in `first`.
-Status Session::replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
+Status Session::replicate(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
                           std::uint32_t shard, Segment& segment) {
   std::vector<Entry>& nfs = segment.shards[shard].nfs;
   while (nfs.size() < first.size()) {
@@ -137,8 +139,7 @@ Status Session::replicate(nf::Registry const& registry, chain::RunOptions const&
   return absl::OkStatus();
 }
 
-Status Session::make_segments(nf::Registry const& registry, chain::RunOptions const& options,
-                              std::vector<Entry> first) {
+Status Session::make_segments(nf::Registry const& registry, RunOptions const& options, std::vector<Entry> first) {
   std::vector<nf::Instance*> instances;
   for (Entry const& entry : first) {
     instances.push_back(entry.instance.get());
@@ -172,7 +173,7 @@ Status Session::make_segments(nf::Registry const& registry, chain::RunOptions co
   return absl::OkStatus();
 }
 
-Status Session::make_pools(chain::RunOptions const& options) {
+Status Session::make_pools(RunOptions const& options) {
   std::uint32_t queues = 0;
   std::uint32_t shards = 1;
   for (Segment const& segment : segments_) {
@@ -305,7 +306,7 @@ bool Session::wants_device() const {
   });
 }
 
-Status Session::open_devices(chain::RunOptions const& options) {
+Status Session::open_devices(RunOptions const& options) {
   if (!wants_device()) {
     no_device_reason_ = kNobodyOnGpu;
     return absl::OkStatus();
@@ -326,7 +327,7 @@ Status Session::open_devices(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Session::resolve_unit_packets(chain::RunOptions const& options) {
+Status Session::resolve_unit_packets(RunOptions const& options) {
   if (config_.tuning.unit_packets != chain::kAutoUnitPackets) {
     return absl::OkStatus();
   }
@@ -346,7 +347,7 @@ Status Session::resolve_unit_packets(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Session::make_device_sides(chain::RunOptions const& options) {
+Status Session::make_device_sides(RunOptions const& options) {
   if (opened_.empty()) {
     return absl::OkStatus();
   }
@@ -360,7 +361,7 @@ Status Session::make_device_sides(chain::RunOptions const& options) {
 
 /// Which device NFs share, and what parts of it are made of, where nobody said. NFs in processes of their own open it
 /// themselves: this one only asks it what there is to share.
-Status Session::resolve_sharing(chain::RunOptions& options) {
+Status Session::resolve_sharing(RunOptions& options) {
   if (!options.sharing) {
     return absl::OkStatus();
   }
@@ -383,7 +384,7 @@ Status Session::resolve_sharing(chain::RunOptions& options) {
   return absl::OkStatus();
 }
 
-Status Session::make_sharing(chain::RunOptions const& options) {
+Status Session::make_sharing(RunOptions const& options) {
   const std::shared_ptr<device::Device> device = std::move(shared_device_);
   if (!options.sharing || device == nullptr) {
     return absl::OkStatus();
@@ -414,7 +415,7 @@ Status Session::make_sharing(chain::RunOptions const& options) {
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
-  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(*device, *options.sharing, std::move(nfs),
+  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(*device, *options.sharing, options.partitions, std::move(nfs),
                                                        static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
   sharing_options_ = *options.sharing;
   return absl::OkStatus();
@@ -454,7 +455,7 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
   return std::min(units * config_.tuning.unit_packets, in_chain);
 }
 
-Status Session::open_ends(chain::RunOptions const& options) {
+Status Session::open_ends(RunOptions const& options) {
   if (before_) {
     for (auto const& source : before_->session->sources_) {
       sources_.push_back(io::SharedSource::after(*source));
@@ -483,7 +484,7 @@ void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view 
   stages_.push_back(std::move(stage));
 }
 
-Status Session::make_stages(chain::RunOptions const& options, std::stop_token const& give_up) {
+Status Session::make_stages(RunOptions const& options, std::stop_token const& give_up) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
     lines_.emplace(pools_.front()->arena());
   }
@@ -536,7 +537,7 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
   return absl::OkStatus();
 }
 
-void Session::make_recovery(chain::RunOptions const& options) {
+void Session::make_recovery(RunOptions const& options) {
   std::vector<DeviceRecovery::Part> parts;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     DeviceRecovery::Part part{devices_[i].get(), {}, {}};

@@ -6,7 +6,6 @@
 #include "chain/chain_file.hpp"
 #include "chain/named_files.hpp"
 #include "chain/placing.hpp"
-#include "chain/run_options.hpp"
 #include "chain/segments.hpp"
 #include "io/shared_ends.hpp"
 #include "nf/named_files.hpp"
@@ -24,6 +23,7 @@
 #include "pipeline/nf_making.hpp"
 #include "pipeline/outputs.hpp"
 #include "pipeline/report.hpp"
+#include "pipeline/run_options.hpp"
 #include "pipeline/topology.hpp"
 #include "pipeline/traffic_watch.hpp"
 
@@ -55,7 +55,7 @@ struct PreviousPipeline {
 /// The chain as placed for the current traffic.
 struct Replacement {
   chain::ChainConfig config;
-  chain::RunOptions options;
+  RunOptions options;
   std::string why;  ///< for people
 };
 
@@ -74,7 +74,7 @@ class Session {
   /// received from then on wait until earlier ones have left. Further error: FailedPrecondition if the session cannot
   /// replace `before`, with the reason. An NF's refusal of its configuration or its keys is InvalidArgument in this
   /// case, too.
-  static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
+  static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, RunOptions const& options,
                                                  nf::Registry const& registry, std::stop_token const& give_up = {},
                                                  std::optional<PreviousPipeline> before = std::nullopt);
   ~Session();
@@ -226,34 +226,34 @@ class Session {
   }
   std::vector<nf::Instance*> first_instances() const;
   Entry const& first_of(std::size_t nf) const { return *entries_[nf].front(); }
-  Status place_nfs(nf::Registry const& registry, chain::RunOptions const& options);
-  Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
-  Status make_process(nf::Registry const& registry, chain::RunOptions const& options, nf::NamedFiles const& of_nfs,
+  Status place_nfs(nf::Registry const& registry, RunOptions const& options);
+  Status make_nfs(nf::Registry const& registry, RunOptions const& options);
+  Status make_process(nf::Registry const& registry, RunOptions const& options, nf::NamedFiles const& of_nfs,
                       std::vector<Entry>& first);
-  Status make_segments(nf::Registry const& registry, chain::RunOptions const& options, std::vector<Entry> first);
-  static Status replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
+  Status make_segments(nf::Registry const& registry, RunOptions const& options, std::vector<Entry> first);
+  static Status replicate(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
                           std::uint32_t shard, Segment& segment);
-  static Status replicate_process(nf::Registry const& registry, chain::RunOptions const& options,
-                                  std::span<const Entry> first, std::vector<Entry>& nfs);
-  Status make_pools(chain::RunOptions const& options);
+  static Status replicate_process(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
+                                  std::vector<Entry>& nfs);
+  Status make_pools(RunOptions const& options);
   /// Of a shard.
   memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
-  Status open_devices(chain::RunOptions const& options);
-  Status resolve_unit_packets(chain::RunOptions const& options);
-  Status make_device_sides(chain::RunOptions const& options);
-  Status resolve_sharing(chain::RunOptions& options);
+  Status open_devices(RunOptions const& options);
+  Status resolve_unit_packets(RunOptions const& options);
+  Status make_device_sides(RunOptions const& options);
+  Status resolve_sharing(RunOptions& options);
   bool has_isolated_on_gpu() const;
   static bool is_elsewhere(Entry const& entry);
   std::size_t number_in_sharing(std::size_t position) const;
   Fetch fetch_for(nf::Instance const& instance, std::size_t position) const;
-  Status make_sharing(chain::RunOptions const& options);
+  Status make_sharing(RunOptions const& options);
   GpuSharing::Traffic traffic() const;
   void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;
   Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
   Status start_nfs(bool new_keys);
-  Status open_ends(chain::RunOptions const& options);
-  Status make_stages(chain::RunOptions const& options, std::stop_token const& give_up);
+  Status open_ends(RunOptions const& options);
+  Status make_stages(RunOptions const& options, std::stop_token const& give_up);
   void add_rx(RecordLog* lines);
   Status add_nf_stages(Segment& segment, RecordLog* lines);
   Status add_nf_stage(Segment& segment, std::size_t shard, std::size_t number, RecordLog* lines);
@@ -272,7 +272,7 @@ class Session {
   Merger merger_of(Segment& segment, RecordLog* lines);
   void add_tx(RecordLog* lines);
   void group_by_shard();
-  void make_recovery(chain::RunOptions const& options);
+  void make_recovery(RunOptions const& options);
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
   trace::SpanLog* trace_of_next_stage(std::string name);
   void register_counts();
@@ -286,7 +286,7 @@ class Session {
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;
-  chain::RunOptions options_;  ///< without new_keys, which is a consent for one start
+  RunOptions options_;  ///< without new_keys, which is a consent for one start
   std::uint32_t workers_ = 1;
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;

@@ -211,7 +211,7 @@ Status Session::make_replacements_of(std::size_t first, chain::ChainConfig const
     made.instances.resize(configs.size());
     made.files.resize(configs.size());
     made.keys.resize(configs.size());
-    chain::RunOptions options = options_;
+    RunOptions options = options_;
     options.processes.give_up = give_up;
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       const nf::NamedFiles same_as_the_first_ones;

@@ -21,7 +21,7 @@ constexpr double kGain = 1.1;
 }  // namespace
 
 /// Opens the device, which says what it is, and gives it back where no NF comes to it.
-Status Session::place_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
+Status Session::place_nfs(nf::Registry const& registry, RunOptions const& options) {
   CATENA_RETURN_IF_ERROR(open_devices(options));
   std::optional<device::DeviceInfo> device;
   placed_with_ = options.sync;

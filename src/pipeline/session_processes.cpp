@@ -32,8 +32,8 @@ bool Session::is_elsewhere(Entry const& entry) {
 }
 
 /// The NFs of one process, the next ones after those in `first`, to which they are added.
-Status Session::make_process(nf::Registry const& registry, chain::RunOptions const& options,
-                             nf::NamedFiles const& of_nfs, std::vector<Entry>& first) {
+Status Session::make_process(nf::Registry const& registry, RunOptions const& options, nf::NamedFiles const& of_nfs,
+                             std::vector<Entry>& first) {
   const chain::NfGroup group = chain::group_of(config_, first.size());
   const std::span<chain::NfConfig> configs(&config_.nfs[group.first], group.end - group.first);
   chain::Diagnostics diagnostics;
@@ -59,8 +59,8 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
 
 /// The next NFs of another shard, after those in `nfs`, which are of one process: another one with the same NFs.
 /// `first`: those of the first shard.
-Status Session::replicate_process(nf::Registry const& registry, chain::RunOptions const& options,
-                                  std::span<const Entry> first, std::vector<Entry>& nfs) {
+Status Session::replicate_process(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
+                                  std::vector<Entry>& nfs) {
   std::vector<chain::NfConfig> configs;
   nf_process::NfProcess const* process = nullptr;
   for (Entry const& entry : first.subspan(nfs.size())) {

@@ -46,7 +46,7 @@ class RunningPort final : public io::Source {
 };
 
 TEST(Session, counters_of_a_port_that_runs_on_are_read_at_one_moment) {
-  chain::RunOptions options;
+  RunOptions options;
   options.make_source = [] { return std::make_unique<RunningPort>(); };
   auto chain = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
   ASSERT_TRUE(chain.ok()) << chain.status();
@@ -80,7 +80,7 @@ class HeldUpGenerator final : public io::Source {
 };
 
 TEST(Session, packets_wait_from_when_they_were_due) {
-  chain::RunOptions options;
+  RunOptions options;
   io::GeneratorConfig config;
   config.packet_bytes = 64;
   config.packets_per_s = 100'000;
@@ -120,7 +120,7 @@ class ToldPort final : public io::Source {
 TEST(Session, a_source_is_told_when_the_run_begins_and_ends) {
   for (const bool fails : {false, true}) {
     std::vector<std::string> told;
-    chain::RunOptions options;
+    RunOptions options;
     options.make_source = [&] { return std::make_unique<ToldPort>(told, fails); };
     auto chain = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
     ASSERT_TRUE(chain.ok()) << chain.status();
@@ -134,7 +134,7 @@ TEST(Session, a_source_is_told_when_the_run_begins_and_ends) {
 }
 
 TEST(Session, progress_counts_as_sent_what_the_port_took) {
-  chain::RunOptions options;
+  RunOptions options;
   options.make_source = [] { return std::make_unique<RunningPort>(16); };  // below what a port carries
   auto chain = Session::create(config_of("{generator: {}}", "{dpdk: net_null_progress}"), options, nf::Registry());
   ASSERT_TRUE(chain.ok()) << chain.status();
@@ -212,7 +212,7 @@ class PickyChain : public ::testing::Test {
     return *std::move(config);
   }
   Result<std::unique_ptr<Session>> create(std::vector<std::string> const& refuses, bool new_keys, Session* before) {
-    chain::RunOptions options;
+    RunOptions options;
     options.new_keys = new_keys;
     return Session::create(config(refuses), options, registry_, {},
                            before == nullptr ? std::nullopt : std::optional(PreviousPipeline{before, nullptr}));

@@ -168,7 +168,7 @@ class ChainRun::Guest {
 
 namespace {
 
-Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain::RunOptions const& options,
+Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, runtime::RunOptions const& options,
                                                 Caller const& caller, nf::Registry const& registry,
                                                 std::stop_token const& give_up,
                                                 std::optional<runtime::PreviousPipeline> before) {
@@ -186,7 +186,7 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain
 
 }  // namespace
 
-ChainRun::ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry,
+ChainRun::ChainRun(chain::ChainConfig config, runtime::RunOptions options, Caller caller, nf::Registry const& registry,
                    std::shared_ptr<ChainRun> const& before)
     : caller_(caller), registry_(registry), shared_(std::make_shared<Shared>()) {
   shared_->name = config.name;

@@ -3,9 +3,9 @@
 
 #include "base/core/metrics.hpp"
 #include "chain/chain_file.hpp"
-#include "chain/run_options.hpp"
 #include "nf/registry.hpp"
 #include "pipeline/report.hpp"
+#include "pipeline/run_options.hpp"
 #include "service/caller.hpp"
 
 #include <catena/core/status.hpp>
@@ -41,7 +41,7 @@ class ChainRun {
  public:
   /// Begins to create the chain. `registry` must outlive it. `before`: the run whose ports it takes over when it starts
   /// (see runtime::Session::create()), and which continues until then; null: it opens its own ports.
-  ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry,
+  ChainRun(chain::ChainConfig config, runtime::RunOptions options, Caller caller, nf::Registry const& registry,
            std::shared_ptr<ChainRun> const& before = nullptr);
   /// Stops it and waits for its end; after 10 seconds its thread is detached.
   ~ChainRun();

@@ -41,7 +41,7 @@ nf::Registry const& nfs() {
 }
 
 /// One that is ready to run.
-Result<std::unique_ptr<ChainRun>> made(chain::ChainConfig config, chain::RunOptions const& options = {}) {
+Result<std::unique_ptr<ChainRun>> made(chain::ChainConfig config, runtime::RunOptions const& options = {}) {
   auto run = std::make_unique<ChainRun>(std::move(config), options, own_user(), nfs());
   CATENA_RETURN_IF_ERROR(run->wait_until_ready());
   return run;
@@ -86,7 +86,7 @@ TEST(ChainRun, what_is_inside_is_finished_when_it_is_stopped) {
 
 TEST(ChainRun, one_that_waits_for_a_reader_can_be_stopped) {
   const ScratchFolder folder;
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.record_path = folder.path("fifo");
   ASSERT_EQ(::mkfifo(options.record_path.c_str(), 0600), 0);
   ChainRun run(firewall_chain("{generator: {}}"), options, own_user(), nfs());
@@ -112,7 +112,7 @@ TEST(ChainRun, a_device_that_hangs_keeps_nobody_waiting) {
   Result<std::unique_ptr<device::Device>> real = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(real.ok()) << real.status();
   static const std::unique_ptr<device::Device> kLasting = *std::move(real);  // what hangs is never taken down
-  chain::RunOptions options;
+  runtime::RunOptions options;
   device::testing::FaultyDevice* hanging = nullptr;
   options.open_device = [&hanging](device::DevicePreference const&,
                                    std::string*) -> Result<std::unique_ptr<device::Device>> {

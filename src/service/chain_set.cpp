@@ -302,7 +302,7 @@ Status ChainSet::end(std::string const& name, ChainRun& run, std::string const& 
 /// Gives the chain what it has of the service.
 Status ChainSet::set_up(ApplyRecord const& applied, ValidatedSpec& validated) {
   if (servers_ != nullptr) {
-    chain::use_servers(*servers_, {applied.name, applied.tenant, servers_for_}, validated.options);
+    runtime::use_servers(*servers_, {applied.name, applied.tenant, servers_for_}, validated.options);
   }
   validated.options.switches = switches_;
   CATENA_RETURN_IF_ERROR(share_device(validated));
@@ -400,7 +400,7 @@ ChainSet::Swap ChainSet::given_up(ApplyRecord applied, Status status) {
 /// Has the chain's NFs share their device with those of the others, where the service does that.
 Status ChainSet::share_device(ValidatedSpec& validated) {
   if (!sharing_) {
-    return chain::check_servers(servers_for_, validated.options.sharing);
+    return runtime::check_servers(servers_for_, validated.options.sharing);
   }
   if (validated.options.sharing) {
     return absl::InvalidArgumentError(concat(validated.config.file,
@@ -408,6 +408,7 @@ Status ChainSet::share_device(ValidatedSpec& validated) {
                                              share::to_string(sharing_->mode), "`); leave out --share"));
   }
   validated.options.sharing = sharing_;
+  validated.options.partitions.plans = partition_plans_;
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include "gpu/device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 #include "nf/registry.hpp"
+#include "pipeline/device_servers.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/report.hpp"
 #include "service/apply_record.hpp"
@@ -48,13 +49,14 @@ class ChainSet {
   /// `registry` and `servers` must outlive it. `servers`: of the devices of chains; null: devices are opened in this
   /// process. `sharing`: of each device among the NFs of all chains; nullopt: every NF uses the whole device, or as set
   /// by its chain. `servers_for`: the clients of a server; must suit the service's `sharing` (see
-  /// chain::check_servers()).
+  /// runtime::check_servers()).
   ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers,
-           std::optional<chain::SharingOptions> sharing, chain::ServersFor servers_for = chain::ServersFor::kDevice)
+           std::optional<chain::SharingOptions> sharing, runtime::ServersFor servers_for = runtime::ServersFor::kDevice)
       : registry_(registry),
         store_(std::move(store)),
         servers_(servers),
         sharing_(std::move(sharing)),
+        partition_plans_(sharing_ ? std::make_shared<share::PartitionPlans>(sharing_->mode) : nullptr),
         servers_for_(servers_for) {}
 
   /// Waits for the starts of start_remembered(), and for the watch.
@@ -191,7 +193,8 @@ class ChainSet {
   StateStore store_;
   device::remote::ServerPool* servers_;
   std::optional<chain::SharingOptions> sharing_;
-  chain::ServersFor servers_for_;
+  std::shared_ptr<share::PartitionPlans> partition_plans_;  ///< of all chains; null without sharing_
+  runtime::ServersFor servers_for_;
   mutable UserTurns turns_;  ///< for reading and checking a file
   std::shared_ptr<io::SharedPortRegistry> switches_ = io::make_shared_port_registry();
   mutable std::mutex mutex_;  ///< guards the following members, and store_

@@ -27,19 +27,11 @@ Status start_eal(std::vector<std::string> const& pci) {
   return eal::start(arguments);
 }
 
-/// How the NFs of all chains share devices, together.
-std::optional<chain::SharingOptions> sharing_of_all(std::optional<chain::SharingOptions> sharing) {
-  if (sharing) {
-    sharing->partition_plans = std::make_shared<share::PartitionPlans>(sharing->mode);
-  }
-  return sharing;
-}
-
 /// Null where the program of the servers is missing, which is an error where they are to keep tenants apart.
 Result<std::unique_ptr<device::remote::ServerPool>> make_servers(std::optional<chain::SharingOptions> const& sharing,
-                                                                 chain::ServersFor servers_for) {
+                                                                 runtime::ServersFor servers_for) {
   const Result<std::string> program = device::remote::find_server_program();
-  if (!program.ok() && servers_for != chain::ServersFor::kDevice) {
+  if (!program.ok() && servers_for != runtime::ServersFor::kDevice) {
     return program.status();
   }
   if (!program.ok()) {
@@ -48,7 +40,7 @@ Result<std::unique_ptr<device::remote::ServerPool>> make_servers(std::optional<c
     return nullptr;
   }
   return std::make_unique<device::remote::ServerPool>(
-      device::remote::ServerPool::Options{*program, chain::server_limits(sharing)});
+      device::remote::ServerPool::Options{*program, runtime::server_limits(sharing)});
 }
 
 }  // namespace
@@ -58,7 +50,7 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
   CATENA_ASSIGN_OR_RETURN(auto servers, make_servers(options.sharing, options.servers_for));
   std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store), std::move(servers),
-                                               sharing_of_all(options.sharing), options.servers_for));
+                                               options.sharing, options.servers_for));
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(

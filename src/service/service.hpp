@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nf/registry.hpp"
+#include "pipeline/device_servers.hpp"
 #include "service/chain_set.hpp"
 #include "service/http_server.hpp"
 #include "service/listen.hpp"
@@ -24,7 +25,7 @@ struct ServiceOptions {
   std::string version;
   std::vector<std::string> pci;                                 ///< devices allowed for chains, as named in chain files
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< see ChainSet
-  chain::ServersFor servers_for = chain::ServersFor::kDevice;
+  runtime::ServersFor servers_for = runtime::ServersFor::kDevice;
 };
 
 /// Runs the chains of users, controlled over a socket. One thread at a time.
@@ -44,7 +45,7 @@ class Service {
  private:
   Service(ControlSocket socket, nf::Registry const& registry, StateStore store,
           std::unique_ptr<device::remote::ServerPool> servers, std::optional<chain::SharingOptions> sharing,
-          chain::ServersFor servers_for)
+          runtime::ServersFor servers_for)
       : servers_(std::move(servers)),
         socket_(std::move(socket)),
         chains_(registry, std::move(store), servers_.get(), std::move(sharing), servers_for) {}

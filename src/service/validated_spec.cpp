@@ -25,7 +25,7 @@ namespace {
 using chain::PortConfig;
 using chain::PortKind;
 
-Status check_standard_streams(chain::ChainConfig const& config, chain::RunOptions const& options) {
+Status check_standard_streams(chain::ChainConfig const& config, runtime::RunOptions const& options) {
   const bool reads = config.rx.kind == PortKind::kPcap && config.rx.target == io::kStandardStream;
   if (!reads && !chain::writes_to_standard_output(config, options)) {
     return absl::OkStatus();
@@ -95,12 +95,13 @@ Result<ValidatedSpec> prepare_here(std::string const& file, chain::OptionTexts c
   validated.caller = caller;
   CATENA_ASSIGN_OR_RETURN(validated.config, load(file, caller));
   chain::set_default_isolation(validated.config, chain::Isolation::kProcess);
-  CATENA_ASSIGN_OR_RETURN(validated.options, chain::run_options_of(texts, validated.config));
+  CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(texts, validated.config));
+  validated.options = {std::move(options)};
   CATENA_RETURN_IF_ERROR(check_standard_streams(validated.config, validated.options));
   CATENA_RETURN_IF_ERROR(check_devices(validated.config, caller));
   std::vector<chain::RefusedRules> refused;
   std::vector<chain::NamedFile> files;
-  const Status checked = chain::check(validated.config, validated.options, registry, refused, &files);
+  const Status checked = chain::check(validated.config, validated.options, nullptr, registry, refused, &files);
   for (chain::NamedFile const& named : files) {
     CATENA_RETURN_IF_ERROR(check_name(named.path));  // errors of the check quote where links lead
   }

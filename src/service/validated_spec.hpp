@@ -2,9 +2,9 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
-#include "chain/run_options.hpp"
 #include "io/shared_port.hpp"
 #include "nf/registry.hpp"
+#include "pipeline/run_options.hpp"
 #include "service/apply_record.hpp"
 #include "service/caller.hpp"
 
@@ -26,7 +26,7 @@ struct Resource {
 /// A chain after reading and checking, without any resources yet.
 struct ValidatedSpec {
   chain::ChainConfig config;
-  chain::RunOptions options;
+  runtime::RunOptions options;
   std::vector<Resource> resources;
   Caller caller;
   std::string fifo = {};  ///< an output that may wait for its reader; empty: no such output

@@ -186,7 +186,7 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   const std::string records = stem.string() + ".jsonl";
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
                           chain::parse_chain(chain_text(run, capture), data_file("chain/test.yaml")));
-  chain::RunOptions options;
+  runtime::RunOptions options;
   if (run.records) {
     options.record_path = records;
   }

@@ -80,7 +80,7 @@ class Change : public ::testing::TestWithParam<Place> {
 
   Result<std::unique_ptr<runtime::Session>> make() {
     CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, load());
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.workers = GetParam().workers;
     options.record_path = folder_.path("records.jsonl");
     options.processes.program = nf_program();

@@ -333,7 +333,7 @@ TEST(DeviceFaults, a_device_that_goes_again_before_all_nfs_have_it_is_not_kept) 
   config->tx.kind = chain::PortKind::kNull;
   OpenedDevices devices;
   std::uint64_t streams = 0;
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.device_returns = true;
   options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
     auto device = devices.open();
@@ -368,7 +368,7 @@ INSTANTIATE_TEST_SUITE_P(Chains, DeviceServerDeaths, ::testing::Range(std::size_
 TEST(DeviceFaults, a_device_without_memory_at_the_start_is_an_error) {
   FaultChain const& chain = chain_named("mix_scan");
   for (const Call call : {Call::kAllocate, Call::kAllocatePinned, Call::kCreateStream, Call::kFill}) {
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.open_device = [call](device::DevicePreference const&,
                                  std::string*) -> Result<std::unique_ptr<device::Device>> {
       auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());

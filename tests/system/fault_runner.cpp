@@ -285,7 +285,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   const bool is_served = is_killed || (on_device && run.fault.kind == Fault::Kind::kEndless);
   runtime::Session const* session = nullptr;
   Killer killer(run, session);
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = run.workers;
   options.sync = sync_for(run.field_mask);
   options.device_returns = is_served;

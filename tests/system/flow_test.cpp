@@ -92,7 +92,7 @@ runtime::Report run(std::string const& spec, std::uint64_t packets, bool is_live
              packets, "}}\n  tx: null\n  device: ", device, "\n", spec),
       data_file("chain/test.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = workers;
   if (is_live) {
     options.make_source = [packets]() -> Result<std::unique_ptr<io::Source>> {
@@ -311,7 +311,7 @@ std::unique_ptr<runtime::Session> chain_at(Wire& wire, bool is_first, std::uint6
              "}}]\n"),
       (scratch_folder() / "chain.yaml").string());
   EXPECT_TRUE(config.ok()) << config.status();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   if (is_first) {
     options.make_sink = [&wire]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<WireSink>(wire); };
   } else {

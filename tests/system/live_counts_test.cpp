@@ -55,7 +55,7 @@ void expect_in_order(Snapshot const& now, Snapshot const& before) {
 TEST(LiveCounts, are_read_while_packets_run_and_add_up_at_the_end) {
   Result<chain::ChainConfig> config = chain::parse_chain(chain_file(), "live.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = 3;
   auto session = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
   ASSERT_TRUE(session.ok()) << session.status();

@@ -174,7 +174,7 @@ std::vector<Frame> run_two_rounds(std::vector<NfText> const& nfs, Placed const& 
       chain::parse_chain(chain_text(chain, (scratch_folder() / "wire.pcap").string()), data_file("chain/test.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
   const auto wire = std::make_shared<Wire>();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = 3;
   options.make_source = [&]() -> Result<std::unique_ptr<io::Source>> {
     std::vector<Frame> out;

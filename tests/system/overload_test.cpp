@@ -90,7 +90,7 @@ Outcome run(GraphText const& graph, std::uint32_t gpu_mask, double packets_per_s
   text.replace(at, tx.size(), "tx: null");
   Result<chain::ChainConfig> config = chain::parse_chain(text, data_file("chain/test.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = 2;
   const double rate = packets_per_s == 0 ? 1e9 : packets_per_s;
   options.make_source = [&]() -> Result<std::unique_ptr<io::Source>> {

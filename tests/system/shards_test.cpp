@@ -175,7 +175,7 @@ TwoDevices run_on_two(std::vector<NfText> const& nfs, std::uint32_t gpu_mask,
       chain::parse_chain(chain_text(chain, (scratch_folder() / "half.pcap").string()), data_file("chain/test.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
   std::vector<device::testing::FaultyDevice*> opened;
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = 2;
   options.open_device = [&opened](device::DevicePreference const&,
                                   std::string*) -> Result<std::unique_ptr<device::Device>> {
@@ -230,7 +230,7 @@ runtime::Report run_to_nowhere(std::string const& rx, std::uint32_t shards) {
   }
   Result<chain::ChainConfig> config = chain::parse_chain(text, data_file("chain/test.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = 3;
   auto session = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
   EXPECT_TRUE(session.ok()) << session.status();
@@ -270,7 +270,7 @@ TEST(Shards, have_queues_of_their_own_where_ports_divide_what_arrives) {
                     nf),
         data_file("chain/test.yaml"));
     ASSERT_TRUE(config.ok()) << config.status();
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.workers = 3;
     auto session = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
     ASSERT_TRUE(session.ok()) << session.status();

@@ -2,6 +2,7 @@
 // NFs that share a device: who gets which part, what is refused, and what becomes of packets when parts change.
 #include "gpu/device/testing/faulty_device.hpp"
 #include "gpu/device/testing/remote_device.hpp"
+#include "pipeline/device_servers.hpp"
 #include "pipeline/session.hpp"
 #include "system/chain_runner.hpp"
 
@@ -36,10 +37,12 @@ Result<chain::ChainConfig> two_nfs(std::string const& of_router = "") {
 }
 
 Result<std::unique_ptr<runtime::Session>> session_of(chain::ChainConfig config, chain::SharingOptions const& sharing,
-                                                     std::vector<chain::MeasuredNf> costs = {}) {
-  chain::RunOptions options;
+                                                     std::vector<chain::MeasuredNf> costs = {},
+                                                     runtime::SharedPartitions partitions = {}) {
+  runtime::RunOptions options;
   options.workers = 2;
   options.sharing = sharing;
+  options.partitions = std::move(partitions);
   options.sync.profile.nfs = std::move(costs);
   return runtime::Session::create(std::move(config), options, nf::builtin_nfs());
 }
@@ -103,9 +106,9 @@ TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) 
   run.capture = clear_traffic().front().capture;
   run.spec_extra = "  tuning: {units_per_launch: 1, unit_packets: 64}\n";  // many launches
   const std::string expected = run_chain(run).value().capture;
-  chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kBlocks, 0};
-  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
-  device::remote::ServerPool servers({device::testing::server_options().program, chain::server_limits(sharing), {}});
+  const chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kBlocks, 0};
+  const auto plans = std::make_shared<share::PartitionPlans>(sharing.mode);
+  device::remote::ServerPool servers({device::testing::server_options().program, runtime::server_limits(sharing), {}});
   run.gpu_mask = 0b11;
   run.device = "opencl";
   std::vector<std::unique_ptr<runtime::Session>> sessions;
@@ -114,9 +117,10 @@ TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) 
   for (const char* name : {"one", "two"}) {
     auto config = chain::parse_chain(chain_text(run, output(name)), data_file("chain/test.yaml"));
     ASSERT_TRUE(config.ok()) << config.status();
-    chain::RunOptions options;
-    chain::use_servers(servers, {name, name}, options);
+    runtime::RunOptions options;
+    runtime::use_servers(servers, {name, name}, options);
     options.sharing = sharing;
+    options.partitions = {plans};
     auto session = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
     ASSERT_TRUE(session.ok()) << session.status();
     sessions.push_back(*std::move(session));
@@ -135,24 +139,25 @@ TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) 
 }
 
 TEST(Sharing, by_turns_with_other_chains_takes_a_server) {
-  chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kNone, 0};
-  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
-  const auto session = session_of(two_nfs().value(), sharing);
+  const chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kNone, 0};
+  const auto plans = std::make_shared<share::PartitionPlans>(sharing.mode);
+  const auto session = session_of(two_nfs().value(), sharing, {}, {plans});
   EXPECT_TRUE(absl::IsUnimplemented(session.status())) << session.status();
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("use a device server"));
 }
 
 TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
-  chain::SharingOptions sharing{share::Mode::kFair, share::Parts::kBlocks, 0};
-  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
+  const chain::SharingOptions sharing{share::Mode::kFair, share::Parts::kBlocks, 0};
+  const auto plans = std::make_shared<share::PartitionPlans>(sharing.mode);
   chain::ChainConfig numbered = two_nfs().value();
   numbered.devices = {device::parse_preference("opencl:0").value()};
-  const auto first = session_of(two_nfs().value(), sharing);
+  const auto first = session_of(two_nfs().value(), sharing, {}, {plans});
   ASSERT_TRUE(first.ok()) << first.status();
   const std::uint32_t alone = (*first)->report().parts.front().units;
   // one that does not open it itself, but has it from a server
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.sharing = sharing;
+  options.partitions = {plans};
   options.open_device = [](device::DevicePreference const&, std::string*) { return device::testing::open_remote(); };
   const auto second = runtime::Session::create(std::move(numbered), options, nf::builtin_nfs());
   ASSERT_TRUE(second.ok()) << second.status();
@@ -160,15 +165,14 @@ TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
 }
 
 TEST(Sharing, a_chain_with_little_traffic_leaves_its_part_to_one_that_packets_wait_in) {
-  chain::SharingOptions sharing = kScheduled;
-  sharing.partition_plans = std::make_shared<share::PartitionPlans>(sharing.mode);
+  const auto plans = std::make_shared<share::PartitionPlans>(kScheduled.mode);
   std::vector<std::unique_ptr<runtime::Session>> sessions;
   for (const std::uint64_t rate : {std::uint64_t{0}, std::uint64_t{1000}}) {
     chain::ChainConfig config = two_nfs().value();
     config.rx.generator.packets_per_s = rate;
     config.rx.generator.count = 0;
     const std::vector<chain::MeasuredNf> costs = costs_of_nfs(config, nf::builtin_nfs()).value();
-    auto session = session_of(std::move(config), sharing, costs);
+    auto session = session_of(std::move(config), kScheduled, costs, {plans});
     ASSERT_TRUE(session.ok()) << session.status();
     sessions.push_back(*std::move(session));
   }
@@ -201,7 +205,7 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
   std::atomic<int> looks{0};
   std::atomic<bool> is_taken{false};
   std::atomic<std::int64_t> taken_at_ns{0};
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.trace = true;
   options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
     auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());
@@ -209,7 +213,7 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
     return device;
   };
   options.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
-  options.sharing->given = chain::GivenParts{
+  options.partitions.given = runtime::GivenParts{
       [&] {
         const int look = looks++;
         if (look == 0) {

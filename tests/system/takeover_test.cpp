@@ -132,7 +132,7 @@ class Takeover : public ::testing::Test {
   Result<std::unique_ptr<runtime::Session>> make(Result<chain::ChainConfig> config, bool after_last,
                                                  std::uint32_t workers = 2) {
     CATENA_RETURN_IF_ERROR(config.status());
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.workers = workers;
     options.record_path = folder_.path("records.jsonl");
     options.processes.program = nf_program();
@@ -447,7 +447,7 @@ class FailingSink final : public io::Sink {
 TEST_F(Takeover, one_that_fails_takes_the_next_one_along_and_nobody_waits) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::atomic<bool> fails{false};
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.workers = 2;
     options.make_sink = [&fails] { return std::make_unique<FailingSink>(fails); };
     auto first = runtime::Session::create(*load(kTwo, 0), options, nf::builtin_nfs());
@@ -532,7 +532,7 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
       "  rx: {generator: {packet: imix, flows: 64}}\n  tx: null\n";  // IMIX, for the first placement
   const auto config = load_spec(spec, ends);
   ASSERT_TRUE(config.ok()) << config.status();
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.workers = 2;
   options.new_keys = true;
   // each NF has a size for which the gpu is far better, and others for which the CPU is

@@ -28,7 +28,7 @@ class Host {
   Status tell(nf_process::Call call, std::string_view text);
   /// Memory for a state to hand over. Any thread. DataLoss if the parent sends no memory.
   Result<FileDescriptor> memory_for(nf_process::StateOf const& state);
-  /// Opens the NF's device, as chain::RunOptions::open_device. Any thread. Null, with `why`, if the NF has no device;
+  /// Opens the NF's device, as runtime::RunOptions::open_device. Any thread. Null, with `why`, if the NF has no device;
   /// Unavailable if the caller should try again; as device::remote::connect().
   Result<std::unique_ptr<device::Device>> open_device(std::string* why);
 

@@ -104,27 +104,28 @@ class Path {
 
  private:
   /// The NFs keep to the parts that the channel says, and say so there. `on_gpu`: their numbers.
-  Result<chain::SharingOptions> share_gpu(nf_process::SharedGpu const& shared, std::vector<std::size_t> const& on_gpu) {
-    CATENA_ASSIGN_OR_RETURN(const auto options,
+  Status share_gpu(nf_process::SharedGpu const& shared, std::vector<std::size_t> const& on_gpu,
+                   runtime::RunOptions& options) {
+    CATENA_ASSIGN_OR_RETURN(options.sharing,
                             chain::sharing_options_of(shared.mode, shared.parts, shared.compute_units));
-    if (!options) {
+    if (!options.sharing) {
       return absl::InvalidArgumentError("an unknown mode of sharing a GPU");
     }
-    chain::SharingOptions sharing = *options;
-    sharing.given = chain::GivenParts{[this, on_gpu] {
-                                        std::vector<share::Part> parts;
-                                        for (const std::size_t nf : on_gpu) {
-                                          const nf_process::GpuPart part = channel_.given_part(nf);
-                                          parts.push_back({part.first, {part.units, part.packets_per_unit}});
-                                        }
-                                        return parts;
-                                      },
-                                      [this, on_gpu](std::vector<share::Part> const& parts) {
-                                        for (std::size_t i = 0; i < parts.size(); ++i) {
-                                          channel_.take_part(on_gpu[i], runtime::as_given(parts[i]));
-                                        }
-                                      }};
-    return sharing;
+    options.partitions.given =
+        runtime::GivenParts{[this, on_gpu] {
+                              std::vector<share::Part> parts;
+                              for (const std::size_t nf : on_gpu) {
+                                const nf_process::GpuPart part = channel_.given_part(nf);
+                                parts.push_back({part.first, {part.units, part.packets_per_unit}});
+                              }
+                              return parts;
+                            },
+                            [this, on_gpu](std::vector<share::Part> const& parts) {
+                              for (std::size_t i = 0; i < parts.size(); ++i) {
+                                channel_.take_part(on_gpu[i], runtime::as_given(parts[i]));
+                              }
+                            }};
+    return absl::OkStatus();
   }
 
   Path(Host& host, Channel channel, std::uint32_t slots) : host_(&host), channel_(std::move(channel)), notes_(slots) {}
@@ -161,7 +162,7 @@ class Path {
                      .launches_in_flight = setup.launches_in_flight,
                      .device_limit_ms = setup.device_limit_ms,
                      .max_batch_delay_us = setup.max_batch_delay_us};
-    chain::RunOptions options;
+    runtime::RunOptions options;
     options.ends = setup.ends;
     options.shard = setup.shard;
     options.context = setup.context;
@@ -175,7 +176,7 @@ class Path {
           on_gpu.push_back(i);
         }
       }
-      CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing, on_gpu));
+      CATENA_RETURN_IF_ERROR(share_gpu(*setup.sharing, on_gpu, options));
     }
     options.sync.mode = static_cast<plan::Mode>(setup.sync);
     options.sync.pushdown = setup.pushdown;

@@ -83,7 +83,8 @@ Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const&
 Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
   checked.nfs = config.nfs.size();
-  CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(chain::RunOptions of_arguments, chain::run_options_of(arguments, config));
+  runtime::RunOptions options{std::move(of_arguments)};
   CATENA_RETURN_IF_ERROR(runtime::allow_processes(config, options));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
   CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(arguments, config));
@@ -96,8 +97,8 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
   }
   checked.warnings = chain::flow_warnings(config);
   // says all that is wrong with a chain whose NFs cannot be placed
-  CATENA_RETURN_IF_ERROR(
-      chain::check(std::move(config), options, registry, checked.refused, nullptr, &checked.warnings));
+  CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, options.processes.try_out, registry, checked.refused,
+                                      nullptr, &checked.warnings));
   return placement.status();
 }
 

@@ -19,7 +19,7 @@ struct RunArguments : chain::OptionTexts {
   std::string chain_file;
   std::string nf_path;
   bool device_server = false;             ///< run: the device is in a separate process
-  std::string device_servers = "device";  ///< run: see chain::ServersFor
+  std::string device_servers = "device";  ///< run: see runtime::ServersFor
   bool json = false;
   bool quiet = false;    ///< no start report and no live line
   bool kernels = false;  ///< check: also the kernels of the chain's NFs
@@ -34,7 +34,7 @@ struct ServiceArguments {
   std::string share;             ///< how all chains' NFs share a device; this and the next two: chain::OptionTexts
   std::string parts;
   std::uint32_t compute_units = 0;
-  std::string device_servers = "device";  ///< see chain::ServersFor
+  std::string device_servers = "device";  ///< see runtime::ServersFor
   std::string name;                       ///< of a chain; get: empty for all
   bool json = false;
   bool once = false;     ///< top: one frame

@@ -5,6 +5,7 @@
 #include "apps/catena/style.hpp"
 #include "chain/named_files.hpp"
 #include "gpu/device/remote/server_pool.hpp"
+#include "pipeline/device_servers.hpp"
 #include "pipeline/isolation.hpp"
 #include "pipeline/scale.hpp"
 #include "pipeline/session.hpp"
@@ -108,7 +109,8 @@ class LiveLine {
 /// auto`. From a terminal that signal says that nobody is there any more, and ends the program as ever.
 class Follower {
  public:
-  Follower(std::shared_ptr<Session> session, std::string file, chain::RunOptions options, nf::Registry const& registry)
+  Follower(std::shared_ptr<Session> session, std::string file, runtime::RunOptions options,
+           nf::Registry const& registry)
       : session_(std::move(session)), file_(std::move(file)), options_(std::move(options)), registry_(registry) {
     if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
       std::signal(SIGHUP, SIG_IGN);
@@ -169,7 +171,7 @@ class Follower {
 
   /// Another one goes on for this one.
   void take_over(chain::ChainConfig config, std::string const& what) {
-    chain::RunOptions options = options_;
+    runtime::RunOptions options = options_;
     if (const Status status = runtime::allow_processes(config, options); !status.ok()) {
       return stay(status);
     }
@@ -189,7 +191,7 @@ class Follower {
     }
   }
 
-  void take_over(chain::ChainConfig config, chain::RunOptions const& options, std::string const& what) {
+  void take_over(chain::ChainConfig config, runtime::RunOptions const& options, std::string const& what) {
     Result<std::unique_ptr<Session>> next =
         Session::create(std::move(config), options, registry_, {}, runtime::PreviousPipeline{session_.get(), session_});
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
@@ -201,7 +203,7 @@ class Follower {
 
   std::shared_ptr<Session> session_;
   std::string file_;
-  chain::RunOptions options_;
+  runtime::RunOptions options_;
   nf::Registry const& registry_;
   std::unique_ptr<Session> next_;  ///< of the thread
   std::atomic<bool> done_{false};
@@ -210,7 +212,7 @@ class Follower {
 
 /// Runs the session, and those that go on for it, of which the last one is in `session` then.
 Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arguments,
-                      chain::RunOptions const& options, nf::Registry const& registry) {
+                      runtime::RunOptions const& options, nf::Registry const& registry) {
   while (true) {
     Status status;
     std::unique_ptr<Session> next;
@@ -243,37 +245,38 @@ int run(RunArguments const& arguments) {
     return fail(config.status(), arguments.json);
   }
   std::unique_ptr<device::remote::ServerPool> servers;  // ends after what has its groups
-  Result<chain::RunOptions> options = chain::run_options_of(arguments, *config);
-  if (!options.ok()) {
-    return fail(options.status(), arguments.json);
+  Result<chain::RunOptions> of_arguments = chain::run_options_of(arguments, *config);
+  if (!of_arguments.ok()) {
+    return fail(of_arguments.status(), arguments.json);
   }
-  if (Status status = runtime::allow_processes(*config, *options); !status.ok()) {
+  runtime::RunOptions options{*std::move(of_arguments)};
+  if (Status status = runtime::allow_processes(*config, options); !status.ok()) {
     return fail(status, arguments.json);
   }
-  const Result<chain::ServersFor> servers_for = chain::parse_servers_for(arguments.device_servers);
+  const Result<runtime::ServersFor> servers_for = runtime::parse_servers_for(arguments.device_servers);
   if (!servers_for.ok()) {
     return fail(servers_for.status(), arguments.json);
   }
-  if (Status status = chain::check_servers(*servers_for, options->sharing); !status.ok()) {
+  if (Status status = runtime::check_servers(*servers_for, options.sharing); !status.ok()) {
     return fail(status, arguments.json);
   }
-  if (arguments.device_server || *servers_for != chain::ServersFor::kDevice || runtime::needs_servers(*config)) {
+  if (arguments.device_server || *servers_for != runtime::ServersFor::kDevice || runtime::needs_servers(*config)) {
     const Result<std::string> program = device::remote::find_server_program();
     if (!program.ok()) {
       return fail(program.status(), arguments.json);
     }
     servers = std::make_unique<device::remote::ServerPool>(
-        device::remote::ServerPool::Options{*program, chain::server_limits(options->sharing)});
-    chain::use_servers(*servers, {config->name, config->tenant, *servers_for}, *options);
+        device::remote::ServerPool::Options{*program, runtime::server_limits(options.sharing)});
+    runtime::use_servers(*servers, {config->name, config->tenant, *servers_for}, options);
   }
   const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
   if (!registry.ok()) {
     return fail(registry.status(), arguments.json);
   }
   // where packets or lines go to standard output, nothing else must
-  const bool to_stderr = chain::writes_to_standard_output(*config, *options);
-  Result<std::unique_ptr<Session>> created = Session::create(*std::move(config), *options, *registry);
-  options->new_keys = false;  // said of this start, and of none that follows it
+  const bool to_stderr = chain::writes_to_standard_output(*config, options);
+  Result<std::unique_ptr<Session>> created = Session::create(*std::move(config), options, *registry);
+  options.new_keys = false;  // said of this start, and of none that follows it
   if (!created.ok()) {
     return fail(created.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }
@@ -287,7 +290,7 @@ int run(RunArguments const& arguments) {
       print(std::cerr, line, has_colours(STDERR_FILENO));
     }
   }
-  Status status = run_and_follow(session, arguments, *options, *registry);
+  Status status = run_and_follow(session, arguments, options, *registry);
   running = nullptr;
   runtime::Report report = session->report();
   report.error = std::string(status.message());

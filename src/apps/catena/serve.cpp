@@ -2,6 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
+#include "pipeline/device_servers.hpp"
 #include "service/service.hpp"
 
 #include <spdlog/spdlog.h>
@@ -33,8 +34,8 @@ Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
   service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION, arguments.pci};
   CATENA_ASSIGN_OR_RETURN(options.sharing,
                           chain::sharing_options_of(arguments.share, arguments.parts, arguments.compute_units));
-  CATENA_ASSIGN_OR_RETURN(options.servers_for, chain::parse_servers_for(arguments.device_servers));
-  CATENA_RETURN_IF_ERROR(chain::check_servers(options.servers_for, options.sharing));
+  CATENA_ASSIGN_OR_RETURN(options.servers_for, runtime::parse_servers_for(arguments.device_servers));
+  CATENA_RETURN_IF_ERROR(runtime::check_servers(options.servers_for, options.sharing));
   if (options.socket.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.socket, service::default_socket());
   }

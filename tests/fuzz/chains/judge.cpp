@@ -90,7 +90,7 @@ Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Vari
                           chain::parse_chain(chain_text(chain, variant, device), (folder / "chain.yaml").string()));
   config.tuning = variant.tuning;
   FaultyDevice* faulty = nullptr;
-  chain::RunOptions options;
+  runtime::RunOptions options;
   options.record_path = records.string();
   options.workers = variant.workers;
   options.sync = variant.sync;
