@@ -310,8 +310,8 @@ Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
     CATENA_ASSIGN_OR_RETURN(meter_, profile::TransferMeter::create(*device_));
   }
   Json found;
-  for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
-    if (method == TransferMethod::kGather && !meter_->can_gather()) {
+  for (const TransferMethod method : kTransferMethods) {
+    if (uses_staging(method) || !meter_->can_time(method)) {
       continue;
     }
     profile::Transfer in;

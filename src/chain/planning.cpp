@@ -12,7 +12,6 @@
 #include <absl/strings/str_split.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -240,15 +239,22 @@ Result<plan::Mode> parse_sync_option(std::string_view text) {
   return absl::InvalidArgumentError(concat("--sync is '", text, "'; allowed: copy, shared, adaptive"));
 }
 
+std::string method_names(std::span<const TransferMethod> methods) {
+  std::string names;
+  for (const TransferMethod method : methods) {
+    names.append(names.empty() ? "" : ", ").append(to_string(method));
+  }
+  return names;
+}
+
 Result<plan::MethodSet> parse_methods_option(std::string_view text) {
-  constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
   plan::MethodSet set = 0;
   for (std::string const& name : std::vector<std::string>(absl::StrSplit(std::string(text), ','))) {
-    const auto* const known = std::find_if(kMethods.begin(), kMethods.end(),
-                                           [&name](TransferMethod method) { return name == to_string(method); });
-    if (known == kMethods.end()) {
+    const auto* const known =
+        std::ranges::find(kTransferMethods, name, [](TransferMethod method) { return to_string(method); });
+    if (known == kTransferMethods.end()) {
       return absl::InvalidArgumentError(
-          concat("--methods has '", name, "'; allowed: staged, strided, gather, with commas in between"));
+          concat("--methods has '", name, "'; allowed: ", method_names(kTransferMethods), ", with commas in between"));
     }
     set = static_cast<plan::MethodSet>(set | plan::method_bit(*known));
   }

@@ -63,6 +63,8 @@ void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instance
 /// "copy", "shared" or "adaptive". InvalidArgument lists the allowed values.
 Result<plan::Mode> parse_sync_option(std::string_view text);
 
+/// Names of transfer methods, separated by commas and blanks.
+std::string method_names(std::span<const TransferMethod> methods);
 /// Transfer methods separated by commas. InvalidArgument lists the allowed values.
 Result<plan::MethodSet> parse_methods_option(std::string_view text);
 

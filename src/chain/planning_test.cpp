@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <catena/nf/testing/harness.hpp>
 
+#include "gpu/copy/methods.hpp"
+
 namespace catena::chain {
 namespace {
 
@@ -130,6 +132,23 @@ TEST(SharedStep, takes_the_methods_of_its_moves) {
   EXPECT_EQ(result->body_in, TransferMethod::kStrided);
   EXPECT_EQ(result->columns_out, TransferMethod::kGather);
   EXPECT_EQ(result->columns_in, TransferMethod::kStaged);
+}
+
+TEST(TransferMethods, are_the_same_in_plans_and_launches) {
+  plan::TransferShape payloads{.kind = plan::TransferShape::Kind::kBody, .between_slots = true};
+  plan::TransferShape fields{
+      .kind = plan::TransferShape::Kind::kColumns, .touches_packet = true, .between_slots = true};
+  for (const TransferMethod method : kTransferMethods) {
+    SCOPED_TRACE(to_string(method));
+    copy::MethodMover const& mover = copy::mover_of(method);
+    for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
+      EXPECT_EQ(mover.make(direction)->method(), method);
+    }
+    EXPECT_EQ(plan::CostModel::can_carry(method, payloads), mover.carries_payloads);
+    EXPECT_EQ(plan::CostModel::can_carry(method, fields), kernel_path(method) != KernelPath::kNone)
+        << "kernels move header fields";
+    EXPECT_EQ(mover.enqueue != nullptr, kernel_path(method) == KernelPath::kNone);
+  }
 }
 
 TEST(SyncOption, names_what_is_allowed) {

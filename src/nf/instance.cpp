@@ -374,7 +374,7 @@ bool DeviceBatch::may_write_packets() const {
     return true;
   }
   return step && has_work_ && launch_->kernel_ran() && step->to_host != 0 &&
-         (step->body_out != TransferMethod::kStaged || step->columns_out != TransferMethod::kStaged);
+         !(uses_staging(step->body_out) && uses_staging(step->columns_out));
 }
 
 bool DeviceBatch::may_change_packets() const {

@@ -37,11 +37,10 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
                         std::span<nf::Instance* const> nfs, std::shared_ptr<memory::PacketPool> const& pool) {
   memory::Arena const& arena = pool->arena();
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config, options));
-  const plan::MethodSet gather = plan::method_bit(TransferMethod::kGather);
   CATENA_ASSIGN_OR_RETURN(shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool,
-                                                              (input.costs.available & gather) != 0));
+                                                              input.costs.has_pool_methods()));
   if (shared_->mapped() == nullptr) {
-    input.costs.available &= static_cast<plan::MethodSet>(~gather);
+    input.costs.remove_pool_methods();
   }
   std::vector<std::optional<nf::KernelSide>> sides(nfs.size());
   for (std::size_t i = 0; i < nfs.size(); ++i) {

@@ -4,8 +4,12 @@
 #include "io/source.hpp"
 
 #include "chain/chain_file.hpp"
+#include "chain/planning.hpp"
 #include "chain/workers.hpp"
 
+#include <catena/core/text.hpp>
+
+#include <span>
 #include <string>
 
 namespace catena::cli {
@@ -24,7 +28,8 @@ CLI::Validator device_names() { return taken_by(chain::parse_devices); }
 void add_methods_option(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--methods", arguments.methods,
-                  "Transfer methods allowed in plans, besides staged: strided, gather; default: all")
+                  concat("Transfer methods allowed in plans, besides staged: ",
+                         chain::method_names(std::span(kTransferMethods).subspan<1>()), "; default: all"))
       ->check(taken_by(chain::parse_methods_option));
 }
 
