@@ -64,7 +64,7 @@ DeviceStage::DeviceBinding::DeviceBinding(DeviceStage const& stage, kernel::Devi
       only_on_device_(only_on_device),
       use_(&use),
       // a device that does not answer is another matter, and has more time
-      mover_(stage.options_.make_engine ? stage.options_.make_engine() : copy::make_cpu_engine(),
+      mover_(stage.options_.open_engine(),
              {stage.options_.in_flight, stage.options_.units_per_launch * stage.pool_->unit_packets()},
              stage.options_.limit / 2),
       recovery_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}

@@ -51,8 +51,10 @@ struct DeviceStageOptions {
   /// Initial bounds of launches on the device. max_packets is limited to one unit .. units_per_launch units; 0: the
   /// latter.
   kernel::LaunchBounds bounds = {};
-  /// Makes the engine for copies between packets and staging; null: the CPU copies.
-  std::function<std::unique_ptr<copy::Engine>()> make_engine = {};
+  /// Opens the engine for copies between packets and staging.
+  std::function<Result<std::unique_ptr<copy::Engine>>()> open_engine = [] {
+    return copy::open_engine(copy::kCpuEngine);
+  };
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
