@@ -122,7 +122,7 @@ TEST_P(Measuring, what_a_device_says_when_it_fails_is_the_error) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& test) { return std::string(test.param); });
 
 /// A meter whose staging is marked before each work.

@@ -55,7 +55,7 @@ int check_kernel(CheckKernelArguments const& arguments);
 /// Uses the chain file, device, pushdown, methods, profile, json and nf_path of `arguments`.
 int plan(RunArguments const& arguments);
 struct ProfileArguments {
-  std::string device = "auto";  ///< "auto", "cuda" or "opencl"
+  std::string device = "auto";  ///< "auto" or the name of a backend
   std::string output;           ///< file for the result; empty: among this user's profiles
   std::string chain_file;       ///< chain whose NFs are measured; empty: measure transfers
   std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};

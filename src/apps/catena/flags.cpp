@@ -6,11 +6,16 @@
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
 #include "chain/workers.hpp"
+#include "gpu/device/device.hpp"
 
 #include <catena/core/text.hpp>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <span>
 #include <string>
+#include <vector>
 
 namespace catena::cli {
 namespace {
@@ -22,6 +27,10 @@ CLI::Validator taken_by(Parse parse) {
 }
 
 }  // namespace
+
+std::string device_texts() {
+  return fmt::format("auto, {} (or cuda:1 ...) or none", fmt::join(device::backend_names(), ", "));
+}
 
 CLI::Validator device_names() { return taken_by(chain::parse_devices); }
 
@@ -68,7 +77,7 @@ void add_run_options(CLI::App& command, RunArguments& arguments) {
       ->check(taken_by(chain::parse_tx_option));
   command
       .add_option("--device", arguments.device,
-                  "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; several: cuda:0,cuda:1")
+                  concat("Instead of the file's device: ", device_texts(), "; several: cuda:0,cuda:1"))
       ->check(device_names());
   command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
   command.add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
@@ -97,8 +106,10 @@ CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
   CLI::App* profile = app.add_subcommand(
       "profile",
       "Measure the costs of moving packets, or of a chain's NFs, on this machine; runs and plans then use them");
-  profile->add_option("--device", arguments.device, "auto, cuda or opencl")
-      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
+  std::vector<std::string> devices = device::preference_names();
+  std::erase(devices, "none");
+  profile->add_option("--device", arguments.device, fmt::format("{}", fmt::join(devices, ", ")))
+      ->check(CLI::IsMember(devices));
   profile->add_option("--output", arguments.output,
                       "Write the profile to this file instead of keeping it for this user");
   CLI::Option* nf =

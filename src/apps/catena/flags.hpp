@@ -13,6 +13,8 @@ namespace catena::cli {
 
 /// Accepts a valid `--device` value.
 CLI::Validator device_names();
+/// The allowed devices, for help texts.
+std::string device_texts();
 /// --device-servers.
 void add_device_servers(CLI::App& command, std::string& servers);
 /// --share, --parts and --compute-units.

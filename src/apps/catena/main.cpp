@@ -6,6 +6,8 @@
 #include "gpu/device/device.hpp"
 #include "nf/plugins.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -106,7 +108,7 @@ int main(int argc, char** argv) {
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
   plan->add_option(
           "--device", arguments.device,
-          "Device of the costs, instead of the file's: auto, cuda, opencl (or cuda:1 ...) or none; it is not opened")
+          catena::concat("Device of the costs, instead of the file's: ", cli::device_texts(), "; it is not opened"))
       ->check(cli::device_names());
   plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")

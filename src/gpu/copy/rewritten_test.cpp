@@ -122,7 +122,7 @@ TEST_P(RewrittenTest, packets_of_other_batches_keep_their_marks) {
   expect_payloads(after_moving(0), {3, 8});
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, RewrittenTest, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, RewrittenTest, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 }  // namespace

@@ -13,13 +13,20 @@
 #include "gpu/device/device.hpp"
 
 namespace catena::device {
+
+// by the folders of the backends
+Probe probe_cuda();
+Result<std::unique_ptr<Device>> open_cuda(int ordinal);
+Probe probe_opencl();
+Result<std::unique_ptr<Device>> open_opencl(int ordinal);
+
 namespace {
 
 /// In the order in which `auto` tries them. A new backend is a folder beside this file and a row here.
-constexpr std::array<Backend, 2> kBackends{{
-    {"cuda", &probe_cuda, &open_cuda},
-    {"opencl", &probe_opencl, &open_opencl},
-}};
+constexpr std::array kBackends{
+    Backend{"cuda", &probe_cuda, &open_cuda},
+    Backend{"opencl", &probe_opencl, &open_opencl},
+};
 
 Backend const* find_backend(std::string_view name) {
   const auto* found =
@@ -43,6 +50,14 @@ Result<std::unique_ptr<Device>> open_accelerator(Backend const& backend) {
 }  // namespace
 
 std::span<const Backend> backends() { return kBackends; }
+
+std::vector<std::string_view> backend_names() {
+  std::vector<std::string_view> names;
+  for (Backend const& backend : kBackends) {
+    names.push_back(backend.name);
+  }
+  return names;
+}
 
 std::vector<std::string> preference_names() {
   std::vector<std::string> names{"auto"};

@@ -535,7 +535,7 @@ TEST_P(DialectTest, lanes_share_a_packet) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DialectTest, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, DialectTest, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 }  // namespace

@@ -231,7 +231,7 @@ TEST_P(LaunchLies, of_an_nfs_kernel_are_counted_and_do_nothing_else) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, LaunchLies, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, LaunchLies, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& backend) { return std::string(backend.param); });
 
 }  // namespace
