@@ -15,14 +15,16 @@ Frames are those of Catena's `replay`: 1,024 flows, one frame each. All programs
 them in memory and gives a copy of each (`infinite_rx`); what is sent is dropped. A copy of a long frame costs more than the
 work that is compared. So rows of Catena with `replay` are beside them, which copies 64 bytes and which no other program has.
 
-Frameworks and filters are measured on one core and on all. The port has a queue for each core; it divides nothing, so every
-core has all flows. Catena on all cores is a process for each where its frames come from net_pcap, which it cannot divide,
-and where it has no NF; else one process with as many shards.
+Frameworks and filters are measured on one core and on all. The port has a queue for each core. It divides nothing, so each
+queue has a capture of its own with its part of the flows: a flow is on one core. Catena on all cores is a process for each
+where its frames come from net_pcap, which it cannot divide, and where it has no NF; else one process with as many shards.
+Speed and cores of several processes are of one window.
 
-What is fastest in a trial of a second is measured: TESTPMD_SETTINGS, OVS_SETTINGS, CATENA_SETTINGS and SURICATA_SETTINGS.
+What is fastest by the median of TRIALS short trials, in turn, is measured: TESTPMD_SETTINGS, OVS_SETTINGS, CATENA_SETTINGS
+and SURICATA_SETTINGS.
 The ways take turns within each repeat. Cores used are processor seconds of the process (or processes) over those of the
-window; all but Suricata wait in loops, so they use what they are given. What is in FILE.json already, of the same commit, is
-not measured again; tools/render-bench makes a page of it. `--peers`: a folder that bench/peers/bundle has made; without it
+window; all but Suricata wait in loops, so they use what they are given. Each repeat is kept once it is finished. What is in
+FILE.json already, of the same commit, is not measured again; tools/render-bench makes a page of it. `--peers`: a folder that bench/peers/bundle has made; without it
 programs are those installed here. A peer that is not there is left out, and a note says so.
 """
 
@@ -38,6 +40,7 @@ import select
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -48,7 +51,7 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from common.catena_run import CatenaRun  # noqa: E402
+from common.catena_run import CatenaRun, measure_together  # noqa: E402
 from common.results import Results, add_options, cpu_seconds  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
@@ -56,8 +59,11 @@ IDS_RULES = ROOT / "tests" / "data" / "oracles" / "nids" / "et150_perpacket.rule
 DPDK_DRIVERS = pathlib.Path("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0")  # where DPDK looks by itself
 FCS_BYTES = 4
 FLOWS = 1024
+PCAP_HEAD_BYTES = 24
+PCAP_RECORD_BYTES = 16  # before each frame
 MOST_CORES = 16  # net_pcap has no more queues, and a chain no more shards
 WARM_UP_S = 1
+TRIALS = 3     # of each setting
 START_S = 60  # within which a program must have started
 # DPDK without hugepages and NICs, beside other programs that use it. `--in-memory` contradicts `--no-huge` in 22.11.
 EAL = ("--no-huge", "--no-shconf", "--no-telemetry", "--no-pci", "--log-level", "lib.eal:4")
@@ -243,6 +249,11 @@ def openflow(rules, has_state):
 
 # ---- programs under way
 
+def pcap_device(captures):
+    """DPDK's net_pcap with a queue for each of the captures, which it repeats for ever."""
+    return ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures), "infinite_rx=1"])
+
+
 def speed(packets_per_s, cores, wire_bytes, **more):
     """Of a way, in one run."""
     return {"packets_per_s": packets_per_s, "gbps": packets_per_s * wire_bytes * 8 / 1e9, "cores": cores,
@@ -412,10 +423,10 @@ class Ovs:
             return False
         return True
 
-    def forward(self, frames, flows, cores):
-        """Begins to forward: a port with a queue for each of the cores, each with a thread."""
+    def forward(self, captures, flows, cores):
+        """Begins to forward: a port with a queue for each of the cores, each with a thread and a capture."""
         mask = f"0x{sum(1 << core for core in cores):x}"
-        device = ",".join(["net_pcap0", *([f"rx_pcap={frames}"] * len(cores)), "infinite_rx=1"])
+        device = pcap_device(captures)
         kind = "netdev" if self.has_taps() else "dummy"
         self.set("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={mask}", "--", "add-br", "br0", "--",
                  "set", "bridge", "br0", f"datapath_type={kind}", "fail-mode=secure")
@@ -470,20 +481,28 @@ class Bench:
         return CatenaRun([self.arguments.catena, "run", str(path), "--json", *words],
                          self.peers.catena_env() if "net_pcap" in rx else None)
 
-    def frames(self, size):
-        """A capture with one frame of each flow."""
-        path = self.folder / f"frames-{size}.pcap"
-        if not path.exists():
+    def frames(self, size, parts):
+        """Captures with one frame of each flow, whose flows are divided among so many parts."""
+        whole = self.folder / f"frames-{size}.pcap"
+        if not whole.exists():
             self.catena("frames", "", f"{{replay: {{packet: {size - FCS_BYTES}, flows: {FLOWS}, count: {FLOWS}}}}}",
-                        tx=f"{{pcap: {path}}}").report()
-        return path
+                        tx=f"{{pcap: {whole}}}").report()
+        paths = [self.folder / f"frames-{size}-{part}-of-{parts}.pcap" for part in range(parts)]
+        if not paths[0].exists():
+            for path, content in zip(paths, divided(whole.read_bytes(), parts)):
+                path.write_bytes(content)
+        return paths
 
     def fastest(self, key, settings, measure):
-        """That of the settings which is fastest for a second, by a first look that is kept."""
+        """That of the settings which is fastest by its median of TRIALS short trials, in turn, which is kept."""
         if key not in self.best:
-            tried = [(measure(setting, 1)["packets_per_s"], number) for number, setting in enumerate(settings)]
-            self.best[key] = settings[max(tried)[1]]
-            print(*key, ", ".join(f"{settings[number][0]}: {rate / 1e6:.2f} Mpps" for rate, number in tried), flush=True)
+            tried = [[] for _ in settings]
+            for _ in range(TRIALS):
+                for setting, rates in zip(settings, tried):
+                    rates.append(measure(setting, 1)["packets_per_s"])
+            medians = [statistics.median(rates) for rates in tried]
+            self.best[key] = settings[medians.index(max(medians))]
+            print(*key, ", ".join(f"{setting[0]}: {rate / 1e6:.2f} Mpps" for setting, rate in zip(settings, medians)), flush=True)
         return self.best[key]
 
     # -- testpmd
@@ -499,7 +518,7 @@ class Bench:
         # its first thread reads the terminal and needs no core to itself
         everywhere = ",".join(map(str, self.all_cores))
         threads = [f"0@({everywhere})", *(f"{number + 1}@{core}" for number, core in enumerate(cores))]
-        device = ",".join(["net_pcap0", *([f"rx_pcap={self.frames(size)}"] * count), "infinite_rx=1"])
+        device = pcap_device(self.frames(size, count))
         mbufs = count * (FLOWS + 2048) + 8192
         with Testpmd(self.peers, ["--lcores", ",".join(threads), *EAL, "-m", "1024", "--file-prefix", f"peers{os.getpid()}",
                                   *self.peers.drivers(), "--vdev", device, "--", "-i", "--auto-start",
@@ -526,7 +545,7 @@ class Bench:
         name, words = setting
         flows = openflow(read_rules(self.arguments.rules.read_text(encoding="utf-8")), has_state)
         with Ovs(self.peers, self.folder, words) as switch:
-            switch.forward(self.frames(size), flows, self.cores(count))
+            switch.forward(self.frames(size, count), flows, self.cores(count))
             time.sleep(WARM_UP_S)
             begin, used_before, before, (received_before, sent_before) = switch.look()
             time.sleep(seconds)
@@ -548,35 +567,26 @@ class Bench:
     def run_chain(self, nf, source, size, count, setting, seconds):
         nfs = {"none": "", "router": f"{{name: rt, type: router, config: {{routes: {EXAMPLES}/branch-office/routes.txt}}}}",
                "firewall": f"{{name: fw, type: firewall, config: {{rules: {self.arguments.rules}, default: allow}}}}"}[nf]
-        if source == "port":
-            rx = f'{{dpdk: "net_pcap0,rx_pcap={self.frames(size)},infinite_rx=1"}}'
-        else:
-            rx = f"{{replay: {{packet: {size - FCS_BYTES}, flows: {FLOWS}}}}}"
         name, tuning = setting
         cores = self.cores(count)
-        if source == "port" or not nfs:
-            groups = [[core] for core in cores]
+        # processes, if not one with as many shards: then each has its part of the flows, too
+        groups = [[core] for core in cores] if source == "port" or not nfs else [cores]
+        if source == "port":
+            sources = [f'{{dpdk: "{pcap_device([part])}"}}' for part in self.frames(size, len(groups))]
         else:
-            groups = [cores]
+            sources = [f"{{replay: {{packet: {size - FCS_BYTES}, flows: {FLOWS // len(groups)}}}}}"] * len(groups)
         runs = []
         try:
-            for number, group in enumerate(groups):
+            for number, (group, rx) in enumerate(zip(groups, sources)):
                 runs.append(self.catena(f"c{number}", nfs, rx, "--workers", str(len(group)), "--cores",
                                         ",".join(map(str, group)), shards=len(group), tuning=tuning))
-            for run in runs:
-                run.wait_for_lines(1)
-            skipped = [len(run.lines) for run in runs]  # they did not start at once; the window is that of all
-            for run, first in zip(runs, skipped):
-                run.wait_for_lines(first + seconds)
+            rate, used = measure_together(runs, seconds)
             for run in runs:
                 run.process.send_signal(signal.SIGINT)
             reports = [run.report()[0] for run in runs]
         finally:
             for run in runs:
                 end(run.process)
-        windows = [(run.lines[first - 1], run.lines[first - 1 + seconds]) for run, first in zip(runs, skipped)]
-        rate = sum((after[0] - before[0]) / (after[1] - before[1]) for before, after in windows)
-        used = sum((after[2] - before[2]) / (after[1] - before[1]) for before, after in windows)
         passed = sum(report["tx"]["sent_packets"] for report in reports)
         return speed(rate, used, size, settings=name,
                      passed_percent=100 * passed / sum(report["rx"]["received_packets"] for report in reports))
@@ -658,7 +668,18 @@ class Bench:
                      alerts_percent=100 * report["nfs"][0]["alerts"] / (packets * loops))
 
 
-# ---- a long capture
+# ---- captures
+
+def divided(capture, parts):
+    """So many captures, each with every `parts`-th frame of the given one, from its own number on."""
+    pieces = [[capture[:PCAP_HEAD_BYTES]] for _ in range(parts)]
+    place, number = PCAP_HEAD_BYTES, 0
+    while place < len(capture):
+        end_of_frame = place + PCAP_RECORD_BYTES + struct.unpack_from("<I", capture, place + 8)[0]
+        pieces[number % parts].append(capture[place:end_of_frame])
+        place, number = end_of_frame, number + 1
+    return [b"".join(piece) for piece in pieces]
+
 
 def moved(address, number):
     """The address with its halves moved apart, the sum of which stays as it was, and with it all checksums. Groups and
