@@ -53,6 +53,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 from common.catena_run import CatenaRun, measure_together  # noqa: E402
 from common.results import Results, add_options, cpu_seconds  # noqa: E402
+from common.rules import ALL_PORTS, read_rules  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
 IDS_RULES = ROOT / "tests" / "data" / "oracles" / "nids" / "et150_perpacket.rules"
@@ -155,49 +156,6 @@ def port_packets(text, port):
 
 
 # ---- rules of a firewall as OpenFlow
-
-class Rule(NamedTuple):
-    allows: bool
-    protocol: int | None
-    source: str
-    destination: str
-    source_ports: tuple[int, int]
-    destination_ports: tuple[int, int]
-
-
-ALL_PORTS = (0, 65535)
-PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1, "esp": 50, "ah": 51, "gre": 47, "any": None, "ip": None}
-NUMBERS = re.compile(r"\s*:\s*|\s+")
-
-
-def ports_of(text):
-    if text == "any":
-        return ALL_PORTS
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
-
-
-def classbench_rule(line):
-    """Of a rule whose protocol is one, or any; what says no action denies, as in Catena."""
-    source, destination, s_first, s_last, d_first, d_last, protocol = NUMBERS.split(line[1:].strip())[:7]
-    number, mask = (int(part, 0) for part in protocol.split("/"))
-    if mask not in (0, 0xff):
-        raise ValueError(f"no such rule in OpenFlow: {line}")
-    return Rule(False, number if mask else None, source, destination, (int(s_first), int(s_last)),
-                (int(d_first), int(d_last)))
-
-
-def read_rules(text):
-    rules = []
-    for line in text.splitlines():
-        words = line.split("#")[0].split()
-        if words and words[0].startswith("@"):
-            rules.append(classbench_rule(line))
-        elif words:
-            protocol = PROTOCOLS[words[1]] if words[1] in PROTOCOLS else int(words[1])
-            rules.append(Rule(words[0] == "allow", protocol, words[2], words[3], ports_of(words[4]), ports_of(words[5])))
-    return rules
-
 
 def masked(ports):
     """The range as few pairs (value, mask); one without a mask for all."""

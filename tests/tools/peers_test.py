@@ -11,6 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench" / "peers")]
 import peers  # noqa: E402
+from common.rules import nftables, read_rules  # noqa: E402
 from bench_pages import peers as peers_page  # noqa: E402
 from bench_pages.page import Results  # noqa: E402
 
@@ -81,7 +82,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(covered, list(range(first, last + 1)))
 
     def test_become_openflow_in_their_order(self):
-        rules = peers.read_rules("# words\nallow udp 10.0.0.0/24 10.0.0.138 any 53 # more\ndeny tcp any any any 22-23\n\n"
+        rules = read_rules("# words\nallow udp 10.0.0.0/24 10.0.0.138 any 53 # more\ndeny tcp any any any 22-23\n\n"
                                  "@87.1.32.0/26\t0.0.0.0/0\t750 : 750\t0 : 65535\t0x11/0xFF\t0x0000/0x0000\t\n"
                                  "@1.2.3.4/32  0.0.0.0/0  0 : 65535  80 : 80  0x00/0x00\ndeny icmp any any any any\n")
         self.assertEqual(peers.openflow(rules, False), [
@@ -95,11 +96,22 @@ class Rules(unittest.TestCase):
             "table=0,priority=1,ip,actions=in_port"])
 
     def test_with_state_are_asked_once_for_a_connection(self):
-        flows = peers.openflow(peers.read_rules("allow tcp any any any any"), True)
+        flows = peers.openflow(read_rules("allow tcp any any any any"), True)
         self.assertEqual(flows[:2], ["table=0,priority=1,ip,actions=ct(table=1)",
                                      "table=1,priority=65000,ct_mark=1,ip,actions=in_port"])
         self.assertIn("table=1,priority=60000,ip,nw_proto=6,actions=ct(commit,exec(set_field:1->ct_mark)),in_port", flows)
         self.assertEqual(len(flows), 4)
+
+
+    def test_become_a_table_of_nftables_in_their_order(self):
+        rules = read_rules("allow udp 10.0.0.0/24 10.0.0.138 any 53\ndeny any any any any 22-23\ndeny icmp any any any any\n"
+                           "@0.0.0.0/0 1.2.3.4/32  0 : 65535  0 : 65535  0x00/0x00\n")
+        self.assertEqual(nftables(rules).splitlines(), [
+            "table bridge firewall {", "chain forward {", "type filter hook forward priority 0; policy accept;",
+            "ether type ip ip protocol 17 ip saddr 10.0.0.0/24 ip daddr 10.0.0.138 th dport 53-53 accept",
+            "ether type ip ip protocol { 6, 17 } th dport 22-23 drop",
+            "ether type ip ip protocol 1 drop",
+            "ether type ip ip daddr 1.2.3.4/32 drop", "}", "}"])
 
 
 def frames(content):
