@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catena beside programs of others that do the same work on the same frames, on the processor.
 
-    bench/peers/peers.py --catena PROGRAM --out FILE.json [--peers FOLDER] [--groups frameworks,filters,ids] [--sizes 64,512]
+    bench/peers/peers.py --catena PROGRAM --out FILE.json [--peers FOLDER] [--groups frameworks,filters,tunnels,ids] [--sizes 64,512]
 
 frameworks  DPDK's testpmd, which sends packets on as they are (io), with MAC addresses exchanged (macswap), and with
-            addresses and ports exchanged (5tswap); Catena without an NF, and with a router
+            addresses and ports exchanged (5tswap); DPDK's example l3fwd with the routes of a file; Catena without an NF,
+            and with a router with that file
 filters     Open vSwitch with DPDK and the rules of a file as OpenFlow, without state and with connection tracking; Catena's
             firewall with that file
+tunnels     DPDK's example ipsec-secgw, and Catena's ipsec: one ESP tunnel for all flows, AES-128-CTR and HMAC-SHA1-96
 ids         Suricata, as Debian configures it and without its application layers, reading a capture; Catena's nids with the
             same rules on the same capture
 
@@ -15,13 +17,12 @@ Frames are those of Catena's `replay`: 1,024 flows, one frame each. All programs
 them in memory and gives a copy of each (`infinite_rx`); what is sent is dropped. A copy of a long frame costs more than the
 work that is compared. So rows of Catena with `replay` are beside them, which copies 64 bytes and which no other program has.
 
-Frameworks and filters are measured on one core and on all. The port has a queue for each core. It divides nothing, so each
+All groups but the last are measured on one core and on all. The port has a queue for each core. It divides nothing, so each
 queue has a capture of its own with its part of the flows: a flow is on one core. Catena on all cores is a process for each
 where its frames come from net_pcap, which it cannot divide, and where it has no NF; else one process with as many shards.
 Speed and cores of several processes are of one window.
 
-What is fastest by the median of TRIALS short trials, in turn, is measured: TESTPMD_SETTINGS, OVS_SETTINGS, CATENA_SETTINGS
-and SURICATA_SETTINGS.
+What is fastest by the median of TRIALS short trials, in turn, is measured, of TESTPMD_SETTINGS and the lists after it.
 The ways take turns within each repeat. Cores used are processor seconds of the process (or processes) over those of the
 window; all but Suricata wait in loops, so they use what they are given. Each repeat is kept once it is finished. What is in
 FILE.json already, of the same commit, is not measured again; tools/render-bench makes a page of it. `--peers`: a folder that bench/peers/bundle has made; without it
@@ -60,6 +61,7 @@ IDS_RULES = ROOT / "tests" / "data" / "oracles" / "nids" / "et150_perpacket.rule
 DPDK_DRIVERS = pathlib.Path("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0")  # where DPDK looks by itself
 FCS_BYTES = 4
 FLOWS = 1024
+TELEMETRY_BYTES = 1 << 16  # of an answer of DPDK, at most
 PCAP_HEAD_BYTES = 24
 PCAP_RECORD_BYTES = 16  # before each frame
 MOST_CORES = 16  # net_pcap has no more queues, and a chain no more shards
@@ -75,6 +77,10 @@ EAL = ("--no-huge", "--no-shconf", "--no-telemetry", "--no-pci", "--log-level", 
 TESTPMD_SETTINGS = (("burst 32", ("--burst=32",)), ("burst 64", ("--burst=64",)),
                     ("burst 64, cache 512", ("--burst=64", "--mbcache=512")),
                     ("burst 32, cache 512", ("--burst=32", "--mbcache=512")))
+# l3fwd: which library looks up routes. Its bursts of 32 are fixed.
+L3FWD_SETTINGS = (("lpm", ("--lookup=lpm",)), ("fib", ("--lookup=fib",)))
+# ipsec-secgw: by librte_ipsec, or by code of its own.
+SECGW_SETTINGS = (("own code", ()), ("librte_ipsec", ("-l",)))
 # Open vSwitch: flows enter the exact-match cache one packet in 100, or at once. Without that cache it has a sixth of the
 # speed. Debian's build has no AVX-512, and its other parsers of headers ("study") bring nothing.
 OVS_SETTINGS = (("default", ()), ("exact matches at once", ("emc-insert-inv-prob=1",)),
@@ -93,6 +99,13 @@ APP_LAYERS = ("telnet", "rfb", "mqtt", "krb5", "bittorrent-dht", "snmp", "ike", 
               "http2", "smtp", "imap", "smb", "nfs", "tftp", "dns.tcp", "dns.udp", "http", "ntp", "quic", "dhcp", "sip")
 IDS_PACKETS = 2_000_000  # of the capture, for each second of --seconds
 SIDE_BY_SIDE = 64        # copies of the capture whose packets take turns, so that there is work for many threads
+
+# The tunnel, which takes frames of all sizes whole.
+TUNNEL = {"spi": 4096, "source": "192.0.2.1", "destination": "198.51.100.1", "salt": "a0a1a2a3",
+          "encryption_key": "000102030405060708090a0b0c0d0e0f",
+          "authentication_key": "101112131415161718191a1b1c1d1e1f20212223"}
+TUNNEL_MTU = 2000
+QUEUES_OF_CRYPTO = 8  # of one device of DPDK's crypto_aesni_mb
 
 CHAIN = """apiVersion: catena/v1
 kind: Chain
@@ -205,6 +218,26 @@ def openflow(rules, has_state):
     return [*lines, f"{table},priority=1,ip,actions={allow}"]
 
 
+# ---- files of DPDK's examples
+
+def l3fwd_routes(text):
+    """Catena's routes for l3fwd, all to its only port. It has no route for everything, so that becomes two halves."""
+    prefixes = (line.split("#")[0].split() for line in text.splitlines())
+    halves = {"0.0.0.0/0": ("0.0.0.0/1", "128.0.0.0/1")}
+    return "".join(f"R{one} 0\n" for words in prefixes if words for one in halves.get(words[0], (words[0],)))
+
+
+def secgw_config():
+    """TUNNEL for ipsec-secgw, which takes what comes from its port for packets to encrypt, unless told otherwise."""
+    def octets(*names):
+        return ":".join(f"{octet:02x}" for octet in bytes.fromhex("".join(TUNNEL[name] for name in names)))
+    return (f"sp ipv4 out esp protect {TUNNEL['spi']} pri 1 src 0.0.0.0/0 dst 0.0.0.0/0 sport 0:65535 dport 0:65535\n"
+            f"sa out {TUNNEL['spi']} cipher_algo aes-128-ctr cipher_key {octets('encryption_key', 'salt')} "
+            f"auth_algo sha1-hmac auth_key {octets('authentication_key')} "
+            f"mode ipv4-tunnel src {TUNNEL['source']} dst {TUNNEL['destination']}\n"
+            f"rt ipv4 dst {TUNNEL['destination']}/32 port 0\n")
+
+
 # ---- programs under way
 
 def pcap_device(captures):
@@ -254,12 +287,12 @@ class Peers:
         """A file that a program needs."""
         return str(self.folder / name if self.folder else pathlib.Path(installed))
 
-    def drivers(self):
+    def drivers(self, *more):
         """Options that have DPDK load the folder's drivers. They are found as libraries are: by a path DPDK would take them
         from no folder that is inside one which others may write to."""
         if not self.folder:
             return []
-        return [word for name in ("librte_mempool_ring.so", "librte_net_pcap.so")
+        return [word for name in (*more, "librte_mempool_ring.so", "librte_net_pcap.so")
                 for path in sorted((self.folder / "lib").glob(f"{name}.*")) for word in ("-d", path.name)]
 
     def catena_env(self):
@@ -316,6 +349,58 @@ class Testpmd:
         os.write(self.main, b"show port stats 0\n")
         self.read_until(lambda: len(port_stats(self.text)) > count)
         return port_stats(self.text)[-1]
+
+
+class Example:
+    """One of DPDK's examples under way, with a thread on each of the cores. It shows no counts: those of its port are asked
+    of DPDK's telemetry, in a folder of its own."""
+
+    def __init__(self, peers, program, folder, cores, words, drivers=()):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="example", dir=folder))
+        self.log = self.folder / "log"
+        eal = [*(word for word in EAL if word != "--no-telemetry"), "-m", "1024", "--file-prefix", "peers",
+               *peers.drivers(*drivers)]
+        lcores = ",".join(f"{number}@{core}" for number, core in enumerate(cores))
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([peers.program(program), "--lcores", lcores, *eal, *words],
+                                            env={**os.environ, "RUNTIME_DIRECTORY": str(self.folder)}, stdout=log, stderr=log)
+        self.telemetry = None
+
+    def __enter__(self):
+        try:
+            wait_until(self.has_started, self.process, self.text)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+        if self.telemetry:
+            self.telemetry.close()
+        shutil.rmtree(self.folder)
+
+    def text(self):
+        return self.log.read_text(errors="replace")[-2000:]
+
+    def has_started(self):
+        """Whether it has a port that has received packets."""
+        if self.telemetry is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                connection.connect(str(next(self.folder.rglob("dpdk_telemetry.v2"))))
+            except (StopIteration, ConnectionError):
+                connection.close()
+                return False
+            connection.recv(TELEMETRY_BYTES)  # who it is
+            self.telemetry = connection
+        return self.stats()[0] > 0
+
+    def stats(self):
+        """Packets that the port has (received, sent); (0, 0) before there is one."""
+        self.telemetry.send(b"/ethdev/stats,0")
+        stats = json.loads(self.telemetry.recv(TELEMETRY_BYTES))["/ethdev/stats"] or {"ipackets": 0, "opackets": 0}
+        return stats["ipackets"], stats["opackets"]
 
 
 class Ovs:
@@ -492,6 +577,54 @@ class Bench:
             raise RuntimeError(f"testpmd received {received} and sent {sent}")
         return speed(after.rx_pps, used / took, size, settings=name)
 
+    # -- examples of DPDK
+
+    def run_example(self, program, size, count, seconds, words, vdevs=(), drivers=()):
+        """(packets a second, cores, percent passed) of the program over frames of all queues."""
+        devices = [word for device in (pcap_device(self.frames(size, count)), *vdevs) for word in ("--vdev", device)]
+        config = ",".join(f"(0,{number},{number})" for number in range(count))
+        with Example(self.peers, program, self.folder, self.cores(count),
+                     [*devices, "--", "-p", "0x1", "-P", "--config", config, *words], drivers) as example:
+            time.sleep(WARM_UP_S)
+            used, begin, before = cpu_seconds(example.process.pid), time.monotonic(), example.stats()
+            time.sleep(seconds)
+            used, took = cpu_seconds(example.process.pid) - used, time.monotonic() - begin
+            after = example.stats()
+        received, sent = after[0] - before[0], after[1] - before[1]
+        if received == 0 or sent < 0.99 * received:
+            raise RuntimeError(f"{program} received {received} and sent {sent}")
+        return received / took, used / took, 100 * sent / received
+
+    def l3fwd(self, size, count):
+        setting = self.fastest(("l3fwd", size), L3FWD_SETTINGS,
+                               lambda setting, seconds: self.run_l3fwd(size, 1, setting, seconds))
+        return self.run_l3fwd(size, count, setting, self.arguments.seconds)
+
+    def run_l3fwd(self, size, count, setting, seconds):
+        name, words = setting
+        routes = self.folder / "l3fwd.v4"
+        routes.write_text(l3fwd_routes((EXAMPLES / "branch-office" / "routes.txt").read_text(encoding="utf-8")), encoding="utf-8")
+        unused = self.folder / "l3fwd.v6"  # it wants both
+        unused.write_text("R2001:db8::/32 0\n", encoding="utf-8")
+        rate, used, passed = self.run_example("dpdk-l3fwd", size, count, seconds, ["--parse-ptype", "--rule_ipv4", str(routes),
+                                                                                  "--rule_ipv6", str(unused), *words])
+        return speed(rate, used, size, settings=name, passed_percent=passed)
+
+    def secgw(self, size, count):
+        setting = self.fastest(("ipsec-secgw", size), SECGW_SETTINGS,
+                               lambda setting, seconds: self.run_secgw(size, 1, setting, seconds))
+        return self.run_secgw(size, count, setting, self.arguments.seconds)
+
+    def run_secgw(self, size, count, setting, seconds):
+        name, words = setting
+        config = self.folder / "secgw.cfg"
+        config.write_text(secgw_config(), encoding="utf-8")
+        crypto = [f"crypto_aesni_mb{number}" for number in range(math.ceil(count / QUEUES_OF_CRYPTO))]
+        rate, used, passed = self.run_example("dpdk-ipsec-secgw", size, count, seconds,
+                                              ["-f", str(config), "--mtu", str(TUNNEL_MTU), *words], crypto,
+                                              ["librte_crypto_ipsec_mb.so"])
+        return speed(rate, used, size, settings=name, passed_percent=passed)
+
     # -- Open vSwitch
 
     def ovs(self, has_state, size, count):
@@ -523,7 +656,11 @@ class Bench:
         return self.run_chain(nf, source, size, count, setting, self.arguments.seconds)
 
     def run_chain(self, nf, source, size, count, setting, seconds):
-        nfs = {"none": "", "router": f"{{name: rt, type: router, config: {{routes: {EXAMPLES}/branch-office/routes.txt}}}}",
+        tunnel = self.folder / "sa.yaml"
+        tunnel.write_text(json.dumps({"associations": [TUNNEL]}), encoding="utf-8")  # which is YAML, too
+        nfs = {"none": "",
+               "ipsec": f"{{name: vpn, type: ipsec, config: {{direction: encrypt, sa: {tunnel}, mtu: {TUNNEL_MTU}}}}}",
+               "router": f"{{name: rt, type: router, config: {{routes: {EXAMPLES}/branch-office/routes.txt}}}}",
                "firewall": f"{{name: fw, type: firewall, config: {{rules: {self.arguments.rules}, default: allow}}}}"}[nf]
         name, tuning = setting
         cores = self.cores(count)
@@ -697,6 +834,7 @@ def write_copies(source, path, packets):
 def frameworks(bench, size, count):
     return [*((f"testpmd {mode}", "dpdk-testpmd", lambda mode=mode: bench.testpmd(mode, size, count))
               for mode in ("io", "macswap", "5tswap")),
+            ("l3fwd", "dpdk-l3fwd", lambda: bench.l3fwd(size, count)),
             *((f"catena, {words}{', replay' if source == 'replay' else ''}", None,
                lambda nf=nf, source=source: bench.chain(nf, source, size, count))
               for source in ("port", "replay") for nf, words in (("none", "no NF"), ("router", "router")))]
@@ -709,6 +847,12 @@ def filters(bench, size, count):
             ("catena, firewall, replay", None, lambda: bench.chain("firewall", "replay", size, count))]
 
 
+def tunnels(bench, size, count):
+    return [("ipsec-secgw", "dpdk-ipsec-secgw", lambda: bench.secgw(size, count)),
+            ("catena, ipsec", None, lambda: bench.chain("ipsec", "port", size, count)),
+            ("catena, ipsec, replay", None, lambda: bench.chain("ipsec", "replay", size, count))]
+
+
 def ids(bench):
     return [("Suricata", "suricata", lambda: bench.suricata(True)),
             ("Suricata, no application layers", "suricata", lambda: bench.suricata(False)),
@@ -719,7 +863,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "apps" / "catena" / "catena"))
     parser.add_argument("--peers", type=pathlib.Path, help="folder of bench/peers/bundle")
-    parser.add_argument("--groups", default="frameworks,filters,ids")
+    parser.add_argument("--groups", default="frameworks,filters,tunnels,ids")
     parser.add_argument("--sizes", default="64,512,1518", help="of frames, with FCS")
     parser.add_argument("--rules", type=pathlib.Path,
                         help="of the filters; default: 186 of ClassBench where they are, else the example's")
@@ -749,7 +893,7 @@ def main():
                         notes.append(note)
             results.measure(key, there)
 
-        for group, ways in (("frameworks", frameworks), ("filters", filters)):
+        for group, ways in (("frameworks", frameworks), ("filters", filters), ("tunnels", tunnels)):
             if group in arguments.groups.split(","):
                 for size in map(int, arguments.sizes.split(",")):
                     for count in sorted({1, cores}):

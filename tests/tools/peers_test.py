@@ -114,6 +114,19 @@ class Rules(unittest.TestCase):
             "ether type ip ip daddr 1.2.3.4/32 drop", "}", "}"])
 
 
+class Examples(unittest.TestCase):
+    def test_have_the_same_prefixes(self):
+        self.assertEqual(peers.l3fwd_routes("# words\n0.0.0.0/0  1\n10.0.0.0/24 2 # more\n\n"),
+                         "R0.0.0.0/1 0\nR128.0.0.0/1 0\nR10.0.0.0/24 0\n")
+
+    def test_have_the_same_tunnel(self):
+        lines = peers.secgw_config().splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertIn("sa out 4096 cipher_algo aes-128-ctr cipher_key 00:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f:a0:a1:a2:a3 "
+                      "auth_algo sha1-hmac auth_key 10:11:12:13:14:15:16:17:18:19:1a:1b:1c:1d:1e:1f:20:21:22:23 "
+                      "mode ipv4-tunnel src 192.0.2.1 dst 198.51.100.1", lines)
+
+
 def frames(content):
     """(second, frame) of each record of a capture."""
     place = 24
