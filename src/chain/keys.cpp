@@ -26,7 +26,7 @@ std::vector<std::string> words_of(Key const& key) { return {key.words.begin(), k
 /// "tcp, udp"
 std::string words_text(Key const& key) { return fmt::format("{}", fmt::join(key.words, ", ")); }
 
-bool is_word(Key const& key, std::string_view text) {
+bool is_among_words(Key const& key, std::string_view text) {
   return std::find(key.words.begin(), key.words.end(), text) != key.words.end();
 }
 
@@ -164,7 +164,7 @@ Status check_value(nf::Config& section, Key const& key) {
       return check_devices(section, key);
     case KeyKind::kInteger: {
       CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
-      return is_word(key, text) ? absl::OkStatus() : read_integer(section, key).status();
+      return is_among_words(key, text) ? absl::OkStatus() : read_integer(section, key).status();
     }
     case KeyKind::kNumber:
       return read_number(section, key).status();
@@ -235,6 +235,18 @@ Result<std::int64_t> FileSection::integer(std::string_view name) {
     return value;
   }
   return read_integer(config_, own);
+}
+
+Result<std::int64_t> FileSection::integer_or_word(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, this->text(name));
+  return is_among_words(key(name), text) ? std::int64_t{0} : integer(name);
+}
+
+Status FileSection::read_fields(Target const& target) {
+  for (Key const& each : keys_) {
+    CATENA_RETURN_IF_ERROR(each.into == nullptr ? absl::OkStatus() : each.into(*this, each, target));
+  }
+  return absl::OkStatus();
 }
 
 Result<double> FileSection::number(std::string_view name) {

@@ -178,7 +178,7 @@ TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
 TEST(Placing, costs_of_smaller_packets_and_other_rules_are_not_known) {
   ChainConfig config = chain_of(kTwo);
   SyncOptions sync = costs(config, 500, 1000);
-  config.rx.generator.packet_bytes = 129;
+  config.rx.as<io::GeneratorConfig>().packet_bytes = 129;
   auto placed = place(config, sync, gpu(8), registry());
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotKnown);
   config = chain_of(kTwo);

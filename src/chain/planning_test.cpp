@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/planning.hpp"
 
+#include "chain/ports/generator.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/nf/testing/harness.hpp>
@@ -13,24 +15,22 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ProfileOf, a_generator_is_its_packet_size) {
-  PortConfig rx;
-  rx.kind = PortKind::kGenerator;
-  rx.generator.packet_bytes = 508;
-  EXPECT_EQ(profile_of(rx)->average_bytes(), 508);
+  EXPECT_EQ(profile_of(generated({.packet_bytes = 508}))->average_bytes(), 508);
 }
 
 TEST(ProfileOf, a_replay_is_its_list_of_sizes) {
-  PortConfig rx;
-  rx.kind = PortKind::kReplay;
-  rx.replay.packet_bytes = {60, 60, 60, 1020};
+  const auto chain = parse_chain(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n"
+      "  rx: {replay: {packet: [60, 60, 60, 1020]}}\n  tx: null\n  nfs: []\n",
+      "c.yaml");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  PortConfig const& rx = chain->rx;
   EXPECT_EQ(profile_of(rx)->average_bytes(), 300);
   EXPECT_EQ(profile_of(rx)->longest_bytes(), 1020U);
 }
 
 TEST(ProfileOf, a_capture_is_its_first_frames) {
-  PortConfig rx;
-  rx.kind = PortKind::kPcap;
-  rx.target = nf::testing::source_path("examples/branch-office.pcap");
+  PortConfig rx = *parse_rx_option("pcap:" + nf::testing::source_path("examples/branch-office.pcap"));
   const Result<plan::PacketProfile> profile = profile_of(rx);
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_NEAR(profile->average_bytes(), 595.76, 0.01) << "as capinfos -z says";

@@ -2,6 +2,7 @@
 #include "chain/run_options.hpp"
 
 #include "base/core/process_work.hpp"
+#include "chain/port_kind.hpp"
 #include "chain/workers.hpp"
 
 #include <catena/core/text.hpp>
@@ -104,13 +105,12 @@ void use_servers(device::remote::ServerPool& servers, ServerClient const& client
 }
 
 bool hides_order(ChainConfig const& config, RunOptions const& options) {
-  return config.tx.kind != PortKind::kPcap && options.record_path.empty() && options.eve_path.empty() &&
-         !options.make_source && !options.make_sink;
+  return config.tx.target.empty() && options.record_path.empty() && options.eve_path.empty() && !options.make_source &&
+         !options.make_sink;
 }
 
 bool may_divide_traffic(ChainConfig const& config, RunOptions const& options) {
-  const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
-  return is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options);
+  return config.rx.kind->is_artificial && config.tx.kind == &kNullPort && hides_order(config, options);
 }
 
 Status apply(RunOptions const& options, ChainConfig& config) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "chain/port_kind.hpp"
 #include "chain/run_options.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
@@ -19,8 +20,8 @@ Status start_eal_for(chain::PortConfig const& rx, chain::PortConfig const& tx);
 
 /// Source and sink of packets.
 struct Ends {
-  std::vector<std::unique_ptr<io::Source>> sources;  ///< one for each pool
-  /// As many. Null if `tx` is a capture, which is opened with the other outputs.
+  chain::Sources sources;  ///< one for each pool
+  /// As many. Null if `tx` is a file, which is opened with the other outputs.
   std::vector<std::unique_ptr<io::Sink>> sinks;
 };
 /// Whether each of `parts` shards may have its own source, with its part of the packets, and sink. The order of packets
@@ -35,8 +36,5 @@ Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions
 /// sources and sinks.
 Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
                        std::span<const std::shared_ptr<memory::PacketPool>> pools, ShardMap shard_map);
-
-/// "pcap office.pcap", for the report.
-std::string describe(chain::PortConfig const& port);
 
 }  // namespace catena::runtime

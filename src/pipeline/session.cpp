@@ -258,8 +258,8 @@ Status Session::make_pools(chain::RunOptions const& options) {
 
 /// `new_keys`: of the start, or the change, that it is for.
 nf::RunContext Session::run_context(bool new_keys) const {
-  nf::RunContext context = options_.context.value_or(
-      nf::RunContext{.live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk});
+  nf::RunContext context =
+      options_.context.value_or(nf::RunContext{.live_tx = !options_.make_sink && config_.tx.kind->is_live});
   context.new_keys = new_keys;
   return context;
 }

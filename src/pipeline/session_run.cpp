@@ -373,8 +373,8 @@ Report Session::report() const {
     report.sync = plan::to_string(devices_.front()->plan().mode);
     report.costs_from = devices_.front()->costs_from();
   }
-  report.rx = describe(config_.rx);
-  report.tx = describe(config_.tx);
+  report.rx = config_.rx.kind->describe(config_.rx);
+  report.tx = config_.tx.kind->describe(config_.tx);
   report.workers = workers_;
   if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
     const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/fault_runner.hpp"
 
+#include "chain/ports/generator.hpp"
+
 #include <catena/core/text.hpp>
 
 #include "gpu/device/testing/remote_device.hpp"
@@ -212,10 +214,8 @@ Result<chain::ChainConfig> config_of(FaultRun const& run, bool on_device) {
                    .units_per_launch = run.units_per_launch,
                    .launches_in_flight = run.launches_in_flight,
                    .device_limit_ms = hangs ? kQuickMs : kPatientMs};
-  config.rx = {};
-  config.rx.kind = chain::PortKind::kGenerator;
+  config.rx = chain::generated({});
   config.tx = {};
-  config.tx.kind = chain::PortKind::kNull;
   return config;
 }
 

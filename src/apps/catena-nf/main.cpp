@@ -7,6 +7,7 @@
 #include "chain/chain_file.hpp"
 #include "chain/instances.hpp"
 #include "chain/option_texts.hpp"
+#include "chain/ports/generator.hpp"
 #include "nf/plugins.hpp"
 #include "pipeline/gpu_sharing.hpp"
 #include "pipeline/isolation/protocol.hpp"
@@ -153,8 +154,7 @@ class Path {
     CATENA_ASSIGN_OR_RETURN(config.nfs, read_nfs(types, setup));
     config.file = setup.file;
     config.name = setup.nfs.front().name;
-    config.rx.kind = chain::PortKind::kGenerator;  // what a plan is made for: the mix of sizes that it has
-    config.rx.generator.packet_bytes = 0;
+    config.rx = chain::generated({.packet_bytes = 0});  // what a plan is made for: the mix of sizes that it has
     CATENA_ASSIGN_OR_RETURN(config.devices.front(), device::parse_preference(setup.device));
     config.tuning = {.pool_slots = setup.slots,
                      .unit_packets = setup.unit_packets,

@@ -6,6 +6,8 @@
 #include "chain/chain_file.hpp"
 #include "chain/workers.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <string>
 
 namespace catena::cli {
@@ -53,13 +55,9 @@ void add_device_servers(CLI::App& command, std::string& servers) {
 
 void add_run_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  command
-      .add_option("--rx", arguments.rx,
-                  "Instead of the file's rx: pcap:FILE (- is standard input), dpdk:DEVICE, dev:INTERFACE or generator")
+  command.add_option("--rx", arguments.rx, concat("Instead of the file's rx: ", chain::rx_option_help()))
       ->check(taken_by(chain::parse_rx_option));
-  command
-      .add_option("--tx", arguments.tx,
-                  "Instead of the file's tx: pcap:FILE (- is standard output), dpdk:DEVICE, dev:INTERFACE or null")
+  command.add_option("--tx", arguments.tx, concat("Instead of the file's tx: ", chain::tx_option_help()))
       ->check(taken_by(chain::parse_tx_option));
   command
       .add_option("--device", arguments.device,
