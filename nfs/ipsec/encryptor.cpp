@@ -156,7 +156,8 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
       drop(batch[i], is_part ? kDropFragment : kNoSa, std::nullopt, outcome);
       continue;
     }
-    const std::uint32_t text = text_length(layers.l3_length);
+    const std::uint32_t inner_length = batch[i].l3_length();
+    const std::uint32_t text = text_length(inner_length);
     const std::uint32_t front = fronts_[number];
     // Ethernet padding after the datagram is overwritten, so only what is beyond it needs tailroom
     const std::uint32_t end = offset + layers.l3 + text + cipher::kIcvBytes;
@@ -178,7 +179,7 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
               .sequence = static_cast<std::uint32_t>(sequence),
               .sequence_high = static_cast<std::uint32_t>(sequence >> 32),
               .shift = static_cast<std::uint16_t>(front),
-              .inner_length = layers.l3_length,
+              .inner_length = static_cast<std::uint16_t>(inner_length),
               .text_length = static_cast<std::uint16_t>(text),
               .l3 = layers.l3,
               .action = numbers.extended ? kProcessExtended : kProcess};

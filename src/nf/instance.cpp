@@ -59,7 +59,7 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
     : name_(std::move(name)),
       descriptor_(&descriptor),
       nf_(std::move(nf)),
-      reported_by_(static_cast<std::uint8_t>(descriptor.needs | descriptor.refuses)),
+      reported_by_(static_cast<std::uint16_t>(descriptor.needs | descriptor.refuses)),
       on_unsupported_(on_unsupported),
       link_local_(link_local),
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording,
@@ -187,7 +187,7 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
 void Instance::leave_out_unsupported(packet::Batch const& unit) {
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
     const packet::Packet packet = unit[i];
-    const std::uint8_t flags = packet.layers().flags;
+    const std::uint16_t flags = packet.layers().flags;
     if (packet::ended(unit.meta().verdict[unit.slots()[i]]) != 0 || supports(flags)) {
       continue;
     }

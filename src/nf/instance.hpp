@@ -97,13 +97,13 @@ class Instance {
  private:
   friend class DeviceBatch;
   bool processes_all(packet::Batch const& unit) const;
-  bool supports(std::uint8_t flags) const { return (flags & reported_by_) == descriptor_->needs; }
+  bool supports(std::uint16_t flags) const { return (flags & reported_by_) == descriptor_->needs; }
   void leave_out_unsupported(packet::Batch const& unit);
   std::string name_;
   Descriptor const* descriptor_;
   mutable std::mutex nf_mutex_;  ///< held by threads other than the thread of the steps while they read nf_
   std::unique_ptr<Nf> nf_;
-  std::uint8_t reported_by_;  ///< LayerFlags that tell whether the NF processes a packet
+  std::uint16_t reported_by_;  ///< LayerFlags that tell whether the NF processes a packet
   OnUnsupported on_unsupported_;
   LinkLocal link_local_;
   Outcome outcome_;

@@ -19,7 +19,7 @@ struct Arrival {
   std::uint64_t packet = 0;   ///< its number, as Packet::index()
   std::uint64_t time_ns = 0;  ///< ns since 1970, as Packet::arrival_ns()
   /// packet::LayerFlags. Addresses and protocol hold with kIpv4, ports with kPorts, ICMP type and code with kIcmp.
-  std::uint8_t flags = 0;
+  std::uint16_t flags = 0;
   std::uint8_t protocol = 0;
   std::uint8_t icmp_type = 0;
   std::uint8_t icmp_code = 0;

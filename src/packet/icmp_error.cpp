@@ -12,9 +12,7 @@ constexpr std::uint32_t kMinQuotedL4Bytes = 8;  // RFC 792
 constexpr std::uint16_t kFragmentOffsetMask = 0x1FFF;
 
 /// The bytes of the ICMP message, header included.
-std::uint32_t message_bytes(Packet const& packet) {
-  return packet.layers().l3_length - static_cast<std::uint32_t>(packet.layers().l4 - packet.layers().l3);
-}
+std::uint32_t message_bytes(Packet const& packet) { return kIcmpBytes + packet.layers().payload_length; }
 
 void set_ends(Quote& quote) {
   const bool is_icmp = quote.protocol == kProtocolIcmp;

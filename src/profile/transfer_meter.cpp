@@ -180,9 +180,9 @@ Status TransferMeter::set_frame_bytes(std::uint32_t bytes) {
   const packet::Layers udp{kEthernetBytes,
                            34,
                            kHeaderBytes,
+                           packet::AddressFamily::kIpv4,
                            packet::kIpv4 | packet::kUdp | packet::kPorts,
-                           static_cast<std::uint16_t>(length - kHeaderBytes),
-                           static_cast<std::uint16_t>(length - kEthernetBytes)};
+                           static_cast<std::uint16_t>(length - kHeaderBytes)};
   const std::vector<packet::Layers> layers(kSlots, udp);
   const auto upload_meta = [this](packet::Field field, std::span<const std::byte> values) {
     return upload(shared_->buffer(), std::size_t{kSlots} * kernel::shared_meta_prefix(field), values);

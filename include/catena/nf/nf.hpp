@@ -224,8 +224,8 @@ struct Descriptor {
   std::string_view help;  ///< one line
   /// LayerFlags that a packet must have, and must not have, to be given to the NF. The chain file sets the treatment of
   /// other packets. An NF that reads headers only takes truncated packets too, with `refuses = 0`.
-  std::uint8_t needs = packet::kIpv4;
-  std::uint8_t refuses = packet::kTruncated;
+  std::uint16_t needs = packet::kIpv4;
+  std::uint16_t refuses = packet::kTruncated;
   /// For chain files without the key. An NF on whose verdict others rely, e.g. a firewall, drops packets that it cannot
   /// inspect.
   OnUnsupported on_unsupported_default = OnUnsupported::kPass;

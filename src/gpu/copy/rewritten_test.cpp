@@ -35,8 +35,12 @@ struct Pool {
     }
     offset.fill(kRewrittenOffset);
     length.fill(kPayload + 100);
-    layers.fill(
-        {.l3 = 14, .l4 = 34, .payload = kPayload, .flags = packet::kIpv4, .payload_length = 100, .l3_length = 128});
+    layers.fill({.l3 = 14,
+                 .l4 = 34,
+                 .payload = kPayload,
+                 .family = packet::AddressFamily::kIpv4,
+                 .flags = packet::kIpv4,
+                 .payload_length = 100});
     std::iota(slots.begin(), slots.end(), 0U);
   }
   std::span<std::byte> bytes() { return {memory.get(), kRewrittenSlots * packet::kSlotBytes}; }
