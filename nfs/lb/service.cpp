@@ -28,7 +28,8 @@ bool is_name(std::string_view text) {
 bool is_host_address(std::uint32_t address) { return address >> 24 != 0 && address < 0xE0000000; }
 
 std::string no_host_address(std::uint32_t address) {
-  return concat("'address' is ", to_string(address), ", which no host can have; write its unicast address");
+  return concat("'address' is ", to_string(packet::Address::of_v4(address)),
+                ", which no host can have; write its unicast address");
 }
 
 /// Looks through the services one after another and stops at the first mistake.

@@ -63,7 +63,7 @@ class ClientSharder final : public nf::Sharder {
 
  private:
   std::optional<Endpoint> client_of(packet::Packet const& packet) const;
-  std::optional<Endpoint> client_of(Endpoint const& source, Endpoint const& destination) const;
+  std::optional<Endpoint> client_of(packet::FlowKey const& flow) const;
 
   std::shared_ptr<Shards> shards_;
   bool translates_errors_;

@@ -39,6 +39,12 @@ class RecordingSink final : public RecordSink {
 
 namespace testing {
 
+/// Addresses in host order.
+constexpr packet::Ipv4FlowKey key(std::uint32_t source, std::uint32_t destination, std::uint16_t source_port,
+                                  std::uint16_t destination_port, std::uint8_t protocol) {
+  return packet::Ipv4FlowKey::of(packet::FlowKey::of_v4(source, destination, source_port, destination_port, protocol));
+}
+
 using nf::testing::ScratchFolder;
 
 /// Runs a monitor with this configuration over the frames, on the CPU or on a device; relative file names start in

@@ -3,6 +3,7 @@
 
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
+#include <catena/packet/address.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,7 @@ struct Ipv4Prefix {
   bool operator==(Ipv4Prefix const&) const = default;
 };
 inline std::string to_string(Ipv4Prefix const& prefix) {
-  return concat(prefix.address >> 24, ".", (prefix.address >> 16) & 0xFF, ".", (prefix.address >> 8) & 0xFF, ".",
-                prefix.address & 0xFF, "/", int{prefix.length});
+  return concat(to_string(packet::Address::of_v4(prefix.address)), "/", int{prefix.length});
 }
 
 /// Walks a text line by line. A line ends with LF or CR LF; `#` starts a comment up to the line's end. The readers
