@@ -137,9 +137,10 @@ std::string now_as_text() {
   return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
 }
 
-std::string describe(CostProfile const& profile) {
+std::string describe(CostProfile const& profile, std::string_view backend) {
   if (profile.measured.empty()) {
-    return "the built-in profile of an NVIDIA H200: run `catena profile` to measure this machine";
+    return concat("the built-in profile of an NVIDIA H200: run `catena profile", backend.empty() ? "" : " --device ",
+                  backend, "` to measure this machine");
   }
   constexpr std::size_t kDate = 10;
   return concat("the profile measured ", profile.measured.substr(0, kDate));

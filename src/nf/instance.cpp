@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<DropReason, 5> kFrameworkReasons{{
     {"unsupported", "this NF cannot inspect the packet, and on_unsupported is drop"},
-    {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
+    {"kernel_fault", "the NF's kernel accessed memory out of bounds at this packet"},
     {"device_failed", "the device was lost, and with it its changes to this packet"},
     {"link_local", "ARP or another link-local control frame, and link_local is drop"},
     {"process_failed", "the NF's own process had this packet, and ended, violated the protocol or did not answer"},
@@ -82,6 +82,15 @@ copy::LaunchPlan Instance::launch_plan(std::optional<copy::SharedStep> const& sh
 std::string_view Instance::reason_name(std::uint32_t reason) const {
   const auto own = descriptor_->drop_reasons;
   return reason < own.size() ? own[reason].name : kFrameworkReasons[reason - own.size()].name;
+}
+
+std::string_view Instance::reason_help(std::string_view name) const {
+  for (const std::span<const DropReason> reasons : {descriptor_->drop_reasons, framework_reasons()}) {
+    if (const auto found = std::ranges::find(reasons, name, &DropReason::name); found != reasons.end()) {
+      return found->help;
+    }
+  }
+  return {};
 }
 
 std::vector<std::pair<std::string_view, std::uint64_t>> Instance::drops() const {

@@ -71,6 +71,8 @@ class Instance {
   StatisticsBoard& board() { return board_; }
   /// Name and count of every drop reason, the framework's last. Any thread.
   std::vector<std::pair<std::string_view, std::uint64_t>> drops() const;
+  /// The meaning of the drop reason called `name`, as its descriptor has it; empty for an unknown name.
+  std::string_view reason_help(std::string_view name) const;
   /// The name of drop reason `reason`, numbered as for Outcome::drop().
   std::string_view reason_name(std::uint32_t reason) const;
   void drop(packet::Packet const& packet, FrameworkReason reason);

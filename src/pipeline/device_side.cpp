@@ -23,7 +23,7 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::D
   std::unique_ptr<DeviceSide> side(new DeviceSide(std::move(device)));
   device::DeviceInfo const& info = side->device_->info();
   const chain::SyncOptions sync = sync_for(options, info);
-  side->costs_from_ = chain::describe(sync.profile);
+  side->costs_from_ = chain::describe(sync.profile, info.backend);
   if (!sync.profile.measured.empty() && !sync.profile.is_of(info)) {
     side->costs_from_ += concat(" on another device, ", sync.profile.device);
   }

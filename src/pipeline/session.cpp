@@ -120,7 +120,7 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   return make_segments(registry, options, std::move(first));
 }
 
-/// The NFs of shard `shard` of a section, whose first shard's are in `first`.
+/// The NFs of shard `shard` of a segment, whose first shard's are in `first`.
 Status Session::replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
                           std::uint32_t shard, Segment& segment) {
   std::vector<Entry>& nfs = segment.shards[shard].nfs;
@@ -501,7 +501,7 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
     if (segment.part.first != 0) {
       auto stage = std::make_unique<ReshardStage>(*pools_.front(), merger_of(*(&segment - 1), lines),
                                                   splitter_to(segment, lines), config_.devices.size() > 1);
-      hand_overs_.push_back(stage.get());
+      reshard_stages_.push_back(stage.get());
       add_host_stage(std::move(stage));
     }
     CATENA_RETURN_IF_ERROR(add_nf_stages(segment, lines));

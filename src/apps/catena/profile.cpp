@@ -124,6 +124,12 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
   return json;
 }
 
+/// A line with the command that measures a CPU's OpenCL, which `auto` does not take; empty without OpenCL.
+std::string cpu_hint() {
+  const auto opened = device::open(device::DevicePreference::of("opencl"));
+  return opened.ok() && *opened ? "\n`catena profile --device opencl` measures that one" : "";
+}
+
 }  // namespace
 
 int profile(ProfileArguments const& arguments) {
@@ -139,7 +145,7 @@ int profile(ProfileArguments const& arguments) {
     return fail(opened.status(), json);
   }
   if (!*opened) {
-    return fail(absl::UnavailableError(concat("no device to measure:\n", why)), json);
+    return fail(absl::UnavailableError(concat("no device to measure:\n", why, cpu_hint())), json);
   }
   device::DeviceInfo const& info = (*opened)->info();
   std::cerr << concat("measuring ", info.name, " (", info.backend,

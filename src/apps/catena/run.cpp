@@ -3,10 +3,10 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/style.hpp"
+#include "base/core/scale.hpp"
 #include "chain/named_files.hpp"
 #include "gpu/device/remote/server_pool.hpp"
 #include "pipeline/isolation.hpp"
-#include "pipeline/scale.hpp"
 #include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -92,7 +92,7 @@ class LiveLine {
       const runtime::RunProgress now = session.progress();
       std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9}{}\n", seconds,
                                now.received, now.sent, now.dropped,
-                               runtime::scaled(static_cast<double>(now.received - last.received), "pps"),
+                               rate_text(static_cast<double>(now.received - last.received), "pps"),
                                outlook(now.part_done, seconds));
       last = now;
       next += std::chrono::seconds(1);
