@@ -112,13 +112,4 @@ Result<Selector> read_selector(nf::Config& config) {
   return selector;
 }
 
-Result<std::uint32_t> read_address(nf::Config& config, std::string_view key) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string(key));
-  std::uint32_t address = 0;
-  if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.address(address); })) {
-    return config.error(key, concat("'", key, "' is '", text, "'; write an IPv4 address such as 192.0.2.1"));
-  }
-  return address;
-}
-
 }  // namespace catena::ipsec

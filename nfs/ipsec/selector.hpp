@@ -95,7 +95,4 @@ struct Selector {
 /// range, ports for a protocol without ports, unknown key.
 Result<Selector> read_selector(nf::Config& config);
 
-/// Dotted quad under `key`, in host order. InvalidArgument with position for any other text.
-Result<std::uint32_t> read_address(nf::Config& config, std::string_view key);
-
 }  // namespace catena::ipsec

@@ -182,7 +182,7 @@ TEST(Nids, refused_rules_are_an_error_where_the_chain_says_so_or_none_is_left) {
   const Status some = status("{rules: some.rules, on_refused: error}");
   EXPECT_EQ(some.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(some.message()), HasSubstr("3 rules are refused (pcre 2, undefined variable $NOPE 1)"));
-  EXPECT_THAT(std::string(some.message()), HasSubstr("some.rules:4:30: pcre"));
+  EXPECT_THAT(std::string(some.message()), HasSubstr("some.rules:4:30: not applied: pcre"));
   const Status all = status("rules: all.rules");
   EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(all.message()), HasSubstr("every rule is refused (protocol http 1)"));

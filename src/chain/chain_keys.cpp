@@ -359,6 +359,23 @@ constexpr std::array kNextNodeRow{
         .keys = kMirror},
 };
 
+constexpr std::array<Advice, 1> kNfAdvice{{{"", "the NF's own keys are under `config:`"}}};
+constexpr std::array<Advice, 13> kSpecAdvice{{
+    {"workers", "it is an option: --workers NUMBER"},
+    {"cores", "it is an option: --cores 0,2-5"},
+    {"record", "it is an option: --record FILE"},
+    {"eve", "it is an option: --eve FILE"},
+    {"trace", "it is an option: --trace FILE"},
+    {"sync", "it is an option: --sync adaptive"},
+    {"pushdown", "it is an option: --pushdown on"},
+    {"methods", "it is an option: --methods strided,gather"},
+    {"profile", "it is an option: --profile FILE"},
+    {"share", "it is an option: --share scheduled"},
+    {"parts", "it is an option: --parts green"},
+    {"compute_units", "it is an option: --compute-units NUMBER"},
+    {"new_keys", "it is an option: --new-keys"},
+}};
+
 constexpr std::array kSpec{
     Key{.name = "rx",
         .kind = kSection,
@@ -406,7 +423,8 @@ constexpr std::array kSpec{
         .help = "the NFs in order",
         .is_required = true,
         .maximum = plan::kMaxNfs,
-        .keys = kNf},
+        .keys = kNf,
+        .advice = kNfAdvice},
     Key{.name = "graph",
         .kind = kSections,
         .help =
@@ -426,7 +444,12 @@ constexpr std::array kRoot{
     Key{.name = "apiVersion", .kind = kWord, .help = "version of this format", .is_required = true, .words = kVersions},
     Key{.name = "kind", .kind = kWord, .help = "kind of object in the file", .is_required = true, .words = kKinds},
     Key{.name = "metadata", .kind = kSection, .help = "name of the chain", .is_required = true, .keys = kMetadata},
-    Key{.name = "spec", .kind = kSection, .help = "the chain", .is_required = true, .keys = kSpec},
+    Key{.name = "spec",
+        .kind = kSection,
+        .help = "the chain",
+        .is_required = true,
+        .keys = kSpec,
+        .advice = kSpecAdvice},
 };
 
 }  // namespace

@@ -28,6 +28,12 @@ enum class KeyKind {
   kOfNf,      ///< a mapping with the keys of the NF's type
 };
 
+/// What to do about an unknown key of a section.
+struct Advice {
+  std::string_view key;  ///< empty: any
+  std::string_view text;
+};
+
 struct Key {
   std::string_view name;
   KeyKind kind = KeyKind::kText;
@@ -44,6 +50,7 @@ struct Key {
   std::span<const Key> keys = {};
   /// Of `keys`: a section has exactly one of these, as displayed: "pcap: FILE".
   std::span<const std::string_view> alternatives = {};
+  std::span<const Advice> advice = {};  ///< on keys that are not in `keys`; the first that fits is given
 };
 
 inline constexpr std::size_t kMaxNameLength = 64;
@@ -52,8 +59,8 @@ inline constexpr std::size_t kMaxNameLength = 64;
 std::span<const Key> chain_keys();
 
 /// All errors in the keys of a section and its subsections, each key by itself: unknown, missing, invalid value. One
-/// per line.
-Status check_keys(nf::Config section, std::span<const Key> keys);
+/// per line. `advice`: on unknown keys, as in Key.
+Status check_keys(nf::Config section, std::span<const Key> keys, std::span<const Advice> advice = {});
 
 /// A section accepted by check_keys(), read by its table. Each getter takes the name of a key of the table.
 class FileSection {

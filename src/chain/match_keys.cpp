@@ -25,18 +25,7 @@ Result<std::optional<nf::Ipv4Prefix>> read_prefix(FileSection& section, string_v
   if (!section.has(key)) {
     return std::nullopt;
   }
-  CATENA_ASSIGN_OR_RETURN(const std::string text, section.text(key));
-  nf::TextCursor cursor(text, section.config().file());
-  nf::Ipv4Prefix prefix;
-  if (!cursor.next_line() || !cursor.prefix(prefix) || text.find_first_not_of("0123456789./") != std::string::npos) {
-    return section.config().error(
-        key, concat("'", key, "' is '", text, "'; write an IPv4 address or prefix, as 10.1.0.0/16"));
-  }
-  if ((prefix.address & ~prefix.mask()) != 0) {
-    const nf::Ipv4Prefix meant{prefix.address & prefix.mask(), prefix.length};
-    return section.config().error(
-        key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ", nf::to_string(meant)));
-  }
+  CATENA_ASSIGN_OR_RETURN(const nf::Ipv4Prefix prefix, section.config().ipv4_prefix(key));
   return prefix;
 }
 

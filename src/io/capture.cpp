@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/capture.hpp"
 
+#include "base/core/file_format.hpp"
 #include "io/output_file.hpp"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -38,8 +40,15 @@ Result<Capture> open_capture(std::FILE* file, std::string const& path) {
   char error[PCAP_ERRBUF_SIZE] = "";
   capture.pcap.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, error));
   if (!capture.pcap) {
+    std::array<char, 8> bytes{};  // none where the file cannot be read again, as a pipe
+    const std::size_t count = std::fseek(file, 0, SEEK_SET) == 0 ? std::fread(bytes.data(), 1, bytes.size(), file) : 0;
     std::fclose(file);
-    return absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: ", error));
+    Compression const* compression = compression_of({bytes.data(), count});
+    return absl::InvalidArgumentError(concat(
+        path, ": not a pcap or pcapng capture: ",
+        compression == nullptr
+            ? std::string(error)
+            : concat("it is compressed by ", compression->name, "; decompress it: ", compression->tool, " FILE")));
   }
   const int link_type = pcap_datalink(capture.pcap.get());
   if (link_type != DLT_EN10MB) {

@@ -227,7 +227,7 @@ bool is_present(unsigned int index) {
 
 Status gone(std::string_view who, std::string_view interface) {
   return absl::UnavailableError(
-      concat(who, ": interface ", interface, " is gone: somebody removed it, or moved it to another namespace"));
+      concat(who, ": interface ", interface, " is gone: it was removed, or moved to another namespace"));
 }
 
 OffloadWatch::OffloadWatch(std::string interface)

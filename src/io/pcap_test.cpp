@@ -208,6 +208,7 @@ TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
   const std::vector<std::uint8_t> text{'n', 'f', 's', ':', '\n', ' ', '-', ' ', 'f', 'w', '\n', 0, 0, 0, 0, 0,
                                        0,   0,   0,   0,   0,    0,   0,   0,   0,   0,   0,    0, 0, 0, 0, 0};
   write_file(folder.path("text.pcap"), text);
+  write_file(folder.path("gz.pcap"), std::vector<std::uint8_t>{0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0});
   write_file(folder.path("empty.pcap"), {});
   write_file(folder.path("short.pcap"), std::vector<std::uint8_t>{0xD4, 0xC3, 0xB2, 0xA1, 2, 0});
   write_with_libpcap(folder.path("raw.pcap"), make_frames(3, 20, 40), false, DLT_RAW);
@@ -220,6 +221,7 @@ TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
   for (Case const& expected : std::vector<Case>{
            {"missing.pcap", absl::StatusCode::kNotFound, "No such file"},
            {"text.pcap", absl::StatusCode::kInvalidArgument, "not a pcap or pcapng capture"},
+           {"gz.pcap", absl::StatusCode::kInvalidArgument, "it is compressed by gzip; decompress it: gunzip FILE"},
            {"empty.pcap", absl::StatusCode::kInvalidArgument, "not a pcap or pcapng capture"},
            {"short.pcap", absl::StatusCode::kInvalidArgument, "not a pcap or pcapng capture"},
            {"", absl::StatusCode::kInvalidArgument, "not a pcap or pcapng capture"},
