@@ -38,7 +38,7 @@ class Lb final : public nf::Nf, public nf::Portable {
 
   /// Activates `services` for the packets of later batches; flows stay with backends that are not down. Call it while
   /// no batch is between prepare() and complete(). With several shards, call it on each of them with the same services
-  /// while no packet is between divider and complete(), so that all shards apply the same services to the same packets.
+  /// while no packet is between sharder and complete(), so that all shards apply the same services to the same packets.
   /// Errors, which change nothing: as ServiceTable::update().
   Status update(std::span<const Service> services);
 

@@ -97,7 +97,7 @@ nf::Hints Monitor::hints() const {
   hints.gr = key | counted;
   hints.complete_reads = key | counted | packet::fields(packet::kIpv4Tos, packet::kMetaLayers);
   if (shard_.count > 1) {
-    hints.prepare_reads = key | packet::fields(packet::kMetaLayers);  // the divider does
+    hints.prepare_reads = key | packet::fields(packet::kMetaLayers);  // the sharder does
   }
   return hints;
 }

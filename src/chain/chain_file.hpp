@@ -113,8 +113,8 @@ struct ChainConfig {
   Tuning tuning;
 };
 
-/// Unit queues that a shard may need: before and after each NF, for hand-overs and branches; in a graph also after rx,
-/// for branches, and before tx, for merges.
+/// Unit queues that a shard may need: before and after each NF, for reshard stages and branches; in a graph also after
+/// rx, for branches, and before tx, for merges.
 constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size() + (config.graph ? 2 : 0); }
 
 /// NFs of a chain in one process, by position: from `first` on, before `end`.

@@ -50,7 +50,7 @@ struct SharingOptions {
   std::uint32_t compute_units = 0;                   ///< shared by them; 0: all
   /// Shares the device with the NFs of other chains, in that mode; null: the chain's own NFs alone.
   std::shared_ptr<share::PartitionPlans> partition_plans = nullptr;
-  std::optional<GivenParts> given = std::nullopt;  ///< replaces a division
+  std::optional<GivenParts> given = std::nullopt;  ///< replaces a partition plan
 };
 
 /// The settings of the command line, in addition to a chain file.

@@ -224,7 +224,7 @@ class Path {
 };
 
 /// What the NFs have of packets, for the process that goes on.
-Status hand_over(Host& host, std::span<nf::Instance* const> nfs) {
+Status transfer_state(Host& host, std::span<nf::Instance* const> nfs) {
   for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
     auto const* const portable = dynamic_cast<nf::Portable const*>(&nfs[nf]->nf());
     if (portable == nullptr) {
@@ -322,7 +322,7 @@ Status run(Host& host, Path& path) {
   }
   if (path.hands_over() && ended.status.ok()) {
     try {
-      CATENA_RETURN_IF_ERROR(hand_over(host, nfs));
+      CATENA_RETURN_IF_ERROR(transfer_state(host, nfs));
     } catch (std::exception const& error) {  // memory: the states that were written go along
       static_cast<void>(std::fputs(concat("hands over no more: ", error.what(), "\n").c_str(), stderr));
     }

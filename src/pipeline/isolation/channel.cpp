@@ -33,7 +33,7 @@ struct alignas(64) NfHead {
 };
 
 struct Heads {
-  RingHead lanes[2];
+  RingHead rings[2];
   NfHead nfs[kMaxNfs];
   LineRingHead lines;
 };
@@ -42,10 +42,10 @@ std::size_t message_bytes(ChannelShape const& shape) {
   return sizeof(MessageHead) + std::size_t{shape.unit_packets} * sizeof(PacketEntry);
 }
 
-std::size_t lane_bytes(ChannelShape const& shape) { return message_bytes(shape) * shape.depth; }
+std::size_t ring_bytes(ChannelShape const& shape) { return message_bytes(shape) * shape.depth; }
 
 std::size_t channel_bytes(ChannelShape const& shape) {
-  return sizeof(Heads) + 2 * lane_bytes(shape) + (shape.has_lines ? kLineRingBytes : 0);
+  return sizeof(Heads) + 2 * ring_bytes(shape) + (shape.has_lines ? kLineRingBytes : 0);
 }
 
 std::byte* message(std::span<std::byte> messages, ChannelShape const& shape, std::uint32_t number) {
@@ -122,7 +122,7 @@ Result<std::optional<std::span<const PacketEntry>>> RingReader::poll() {
 
 /// Who polls looks again before it sleeps, so that a message which came meanwhile is seen.
 void RingReader::arm() {
-  constexpr std::uint32_t kCheckEvery = 64;  // polls, after which a bell that rang for nothing is silenced
+  constexpr std::uint32_t kCheckEvery = 64;  // polls, after which wake-ups without a message are cleared
   const bool is_checked = ++idle_polls_ % kCheckEvery == 0;
   if (is_armed_ && !is_checked && head_->armed.load(std::memory_order_relaxed) != 0) {
     return;
@@ -166,13 +166,13 @@ GpuPart Channel::taken_part(std::size_t nf) const {
 LineRingHead& Channel::line_head() const { return memory_.as<Heads>().lines; }
 
 std::span<std::byte> Channel::line_ring() const {
-  return memory_.bytes().subspan(sizeof(Heads) + 2 * lane_bytes(shape_), kLineRingBytes);
+  return memory_.bytes().subspan(sizeof(Heads) + 2 * ring_bytes(shape_), kLineRingBytes);
 }
 
-RingHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
+RingHead& Channel::head(std::size_t ring) const { return memory_.as<Heads>().rings[ring]; }
 
-std::span<std::byte> Channel::messages(std::size_t lane) const {
-  return memory_.bytes().subspan(sizeof(Heads) + lane * lane_bytes(shape_), lane_bytes(shape_));
+std::span<std::byte> Channel::messages(std::size_t ring) const {
+  return memory_.bytes().subspan(sizeof(Heads) + ring * ring_bytes(shape_), ring_bytes(shape_));
 }
 
 }  // namespace catena::nf_process

@@ -88,7 +88,7 @@ struct alignas(64) RingHead {
 
 inline constexpr std::uint32_t kHandsOver = 2;  ///< RingHead::closed
 
-/// The writing end of a lane. It never reads state of the other end. So its user must keep no more messages in flight
+/// The writing end of a ring. It never reads state of the other end. So its user must keep no more messages in flight
 /// than the depth; each returned message acknowledges one. One thread.
 class RingWriter {
  public:
@@ -116,12 +116,12 @@ class RingReader {
  public:
   RingReader(RingHead& head, std::span<std::byte> messages, ChannelShape shape, int notifier)
       : head_(&head), messages_(messages), shape_(shape), notifier_(notifier) {}
-  /// The oldest message not yet taken; nullopt if the lane is empty, and the bell then rings for the next message.
+  /// The oldest message not yet taken; nullopt if the ring is empty, and the next message then wakes the reader.
   /// DataLoss if the other end reports impossible numbers.
   Result<std::optional<std::span<const PacketEntry>>> poll();
   /// Marks the oldest message as read.
   void take() { ++taken_; }
-  /// Whether the other end has closed the lane. Messages may be left.
+  /// Whether the other end has closed the ring. Messages may be left.
   bool is_closed() const { return head_->closed.load(std::memory_order_acquire) != 0; }
   /// As passed to close().
   bool hands_over() const { return head_->closed.load(std::memory_order_acquire) == kHandsOver; }
@@ -137,7 +137,7 @@ class RingReader {
   bool is_armed_ = false;
 };
 
-/// Shared memory of an NF process and its parent, besides frames: one lane per direction, counts, and lines if wanted.
+/// Shared memory of an NF process and its parent, besides frames: one ring per direction, counts, and lines if wanted.
 /// Neither end has to trust its content.
 class Channel {
  public:
@@ -165,8 +165,8 @@ class Channel {
 
  private:
   Channel(device::remote::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
-  RingHead& head(std::size_t lane) const;
-  std::span<std::byte> messages(std::size_t lane) const;
+  RingHead& head(std::size_t ring) const;
+  std::span<std::byte> messages(std::size_t ring) const;
   LineRingHead& line_head() const;
   std::span<std::byte> line_ring() const;
 
