@@ -30,6 +30,7 @@ demo: build  ## run firewall -> NIDS -> IPsec -> router on a real capture, on tw
 build:  ## build build/src/apps/catena/catena
 	@tools/install-deps
 	@test -f build/build.ninja || $(CONFIGURE) release >/dev/null
+	@test -x build/src/apps/catena/catena || echo "compiling Catena: about 6 minutes on two cores, once"
 	@cmake --build build -j$(JOBS) --target src/apps/catena/catena
 
 build-tests: configure-tests

@@ -117,8 +117,8 @@ class ReferenceTest : public ::testing::Test {
     text.sa_file = *write_sa(workplace_.data, workplace_.folder, spi_of(0), 1);
     auto config = chain::parse_chain(chain_text(chain, text), (workplace_.data / "test.yaml").string());
     EXPECT_TRUE(config.ok()) << config.status();
-    config->rx.replay.count = (run + 1) * io::kReplaySampleRun;
-    config->rx.replay.sample_every = static_cast<std::uint32_t>(run);
+    config->rx.as<io::ReplayConfig>().count = (run + 1) * io::kReplaySampleRun;
+    config->rx.as<io::ReplayConfig>().sample_every = static_cast<std::uint32_t>(run);
     auto sink = std::make_unique<SampleSink>(static_cast<std::uint32_t>(run), 2);
     SampleSink const& kept = *sink;
     runtime::RunOptions options;

@@ -2,6 +2,7 @@
 #include "bench/adaptchain/adaptchain.hpp"
 
 #include "bench/adaptchain/cells.hpp"
+#include "bench/adaptchain/search.hpp"
 #include "bench/chains/costs.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/records.hpp"
@@ -33,11 +34,6 @@ constexpr double kTraceSeconds = 0.4;
 constexpr double kAnchorCopySeconds = 0.5;
 constexpr std::uint32_t kMaxFillers = 4;
 constexpr double kTrialShare = 0.3;  ///< of a run's length
-/// Numbers of copies in a row that are no faster than the best so far, after which more are not tried.
-constexpr int kSlowerInARow = 2;
-/// What is best is decided among the numbers that came so close to the best, by the median of so many trials of each.
-constexpr double kCloseToBest = 0.85;
-constexpr std::size_t kTrialsOfClose = 3;
 /// Tried beside the tuning that was asked for: packet memory that caches hold.
 constexpr const char* kCpuTuning = "pool_slots: 4096";
 constexpr const char* kSmallerTuning = "pool_slots: 16384";
@@ -77,14 +73,6 @@ Json repeat_of(RunResult const& run) {
   }
   return repeat;
 }
-
-/// Short runs that decide how many copies there are.
-struct Trial {
-  std::uint32_t replicas = 0;
-  std::string tuning;          ///< beside that of the request; empty: only that
-  std::vector<double> scores;  ///< by score_of()
-  double score() const { return spread_of(scores).median; }
-};
 
 /// The whole benchmark under way.
 class AdaptChain {
@@ -229,44 +217,22 @@ Result<double> AdaptChain::try_out(Cell const& cell) {
   return score_of(run);
 }
 
-/// More and more copies, until that brings nothing, then the best with less packet memory. Those that came close are
-/// tried again in turn, since short runs differ by themselves. All trials are in `json`.
+/// On the CPU the packet memory decides which numbers of copies are fast, so each is tried with both. For latency more
+/// copies than carry the load may be better still. All trials are in `json`.
 Status AdaptChain::find_best(Cell& cell, Json& json) {
-  std::vector<Trial> trials;
-  const auto try_one = [&](Trial& trial) -> Status {
-    Cell tried = cell;
-    tried.replicas = trial.replicas;
-    tried.tuning = trial.tuning;
-    CATENA_ASSIGN_OR_RETURN(const double score, try_out(tried));
-    trial.scores.push_back(score);
-    return absl::OkStatus();
-  };
-  const auto best = [&trials] { return std::ranges::max_element(trials, {}, &Trial::score); };
-  int slower = 0;
-  for (const std::uint32_t replicas : tried_replicas()) {
-    const double most = trials.empty() ? 0 : best()->score();
-    CATENA_RETURN_IF_ERROR(try_one(trials.emplace_back(Trial{replicas, "", {}})));
-    slower = trials.back().score() > most ? 0 : slower + 1;
-    if (slower == kSlowerInARow) {
-      break;
-    }
+  SearchSpace space{tried_replicas(), {""}, {kSmallerTuning}, cell.group == Group::kLatency};
+  if (cell.mode == kCpu) {
+    space.tunings = {"", kCpuTuning};
+    space.more.clear();
   }
-  CATENA_RETURN_IF_ERROR(
-      try_one(trials.emplace_back(Trial{best()->replicas, cell.mode == kCpu ? kCpuTuning : kSmallerTuning, {}})));
-  const double close = best()->score() * kCloseToBest;
-  std::vector<Trial*> again;
-  for (Trial& trial : trials) {
-    if (trial.score() >= close) {
-      again.push_back(&trial);
-    }
-  }
-  for (std::size_t number = 1; again.size() > 1 && number < kTrialsOfClose; ++number) {
-    for (Trial* trial : again) {
-      CATENA_RETURN_IF_ERROR(try_one(*trial));
-    }
-  }
-  cell.replicas = best()->replicas;
-  cell.tuning = best()->tuning;
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Trial> trials, search_copies(space, [&](Trial const& trial) {
+                            Cell tried = cell;
+                            tried.replicas = trial.replicas;
+                            tried.tuning = trial.tuning;
+                            return try_out(tried);
+                          }));
+  cell.replicas = best_of(trials).replicas;
+  cell.tuning = best_of(trials).tuning;
   for (Trial const& trial : trials) {
     json["trials"].push_back({{"replicas", trial.replicas}, {"tuning", trial.tuning}, {"scores", trial.scores}});
   }
@@ -310,8 +276,8 @@ Result<Json> AdaptChain::bare_copies(std::uint32_t bytes) {
     CATENA_ASSIGN_OR_RETURN(meter_, profile::TransferMeter::create(*device_));
   }
   Json found;
-  for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
-    if (method == TransferMethod::kGather && !meter_->can_gather()) {
+  for (const TransferMethod method : kTransferMethods) {
+    if (uses_staging(method) || !meter_->can_time(method)) {
       continue;
     }
     profile::Transfer in;
@@ -408,6 +374,13 @@ std::vector<std::string> mode_names() {
   return names;
 }
 
+Setting adaptchain_sizes() {
+  Setting sizes = sizes_setting("64,128,256,512,1024,1518", "64,1518", kLongestFrame);
+  sizes.help = "Frames in bytes with FCS; the groups latency and conflicts always have 1024";
+  static_assert(kLatencyWireBytes == 1024, "as the help says");
+  return sizes;
+}
+
 }  // namespace
 
 Part adaptchain_part() {
@@ -426,9 +399,10 @@ Part adaptchain_part() {
                     .names = mode_names(),
                     .is_list = true,
                     .chooses = true},
-                   sizes_setting("64,128,256,512,1024,1518", "64,1518", kLongestFrame),
+                   adaptchain_sizes(),
                    {.name = "replicas",
-                    .help = "Copies of the chain side by side, or best: as many as are fastest",
+                    .help =
+                        "Copies of the chain side by side, or best: as many as are fastest, or have the lowest latency",
                     .usual = kBestReplicas,
                     .quick = nullptr,
                     .names = {kBestReplicas},

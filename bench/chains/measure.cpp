@@ -49,7 +49,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   CATENA_ASSIGN_OR_RETURN(text.sa_file, write_sa(workplace.data, workplace.folder, spi_of(replica), 1));
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
                           chain::parse_chain(chain_text(*spec.chain, text), (workplace.data / "paper.yaml").string()));
-  config.rx.replay.sample_every = spec.sample_every;
+  config.rx.as<io::ReplayConfig>().sample_every = spec.sample_every;
   Copy copy;
   auto sink = std::make_unique<SampleSink>(spec.sample_every, replica == 0 ? spec.sample_runs : 0);
   copy.sink = sink.get();
@@ -66,7 +66,9 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   if (spec.chain->esp_input) {
     options.make_source = [&] { return make_filled_ahead((*spec.esp_frames)[replica], spec.fillers, 0); };
   } else if (spec.arrival != Arrival::kEvenly) {
-    options.make_source = [replay = config.rx.replay, arrival = spec.arrival] { return make_units(replay, arrival); };
+    options.make_source = [replay = config.rx.as<io::ReplayConfig>(), arrival = spec.arrival] {
+      return make_units(replay, arrival);
+    };
   }
   CATENA_ASSIGN_OR_RETURN(copy.chain, runtime::Session::create(std::move(config), options, *workplace.registry));
   return copy;

@@ -4,24 +4,28 @@
 
     bench/change/change.py --catena PROGRAM --out FILE.json [--device cuda] [--repeats 5] [--seconds 4]
 
-A `catena run` sends 64-byte packets at a fixed rate into a shared-memory interface (memif) whose ring has 4,096 places, as a
-NIC's has. Another one, whose chain is firewall and router, takes them from there. Its file is changed once a second, and
-it is told by SIGHUP:
+A program of its own, bench/change/sender.cpp, sends 64-byte packets at a fixed rate into a shared-memory interface (memif)
+whose ring has 4,096 places, as a NIC's has. A `catena run`, whose chain is firewall and router, takes them from there. Its
+file is changed once a second, and it is told by SIGHUP:
 
 none      nothing is changed
 rules     the firewall gets one more rule: the NF changes in place
 chain     the chain gets a second firewall, or loses it: another chain takes over
 
-A packet that finds the ring full is counted by the sender as dropped (`tx_full`), and is what a change costs: the ring is
-full after 4,096 / rate seconds in which nobody takes packets. The ways take turns within each repeat. What was sent and
-not dropped must have been received, to the packet, or the cell is an error. What is in FILE.json already, of the same
-commit, is not measured again; tools/render-bench makes a page of it.
+The sender keeps its schedule, as a wire does: a packet that is due and finds the ring full is lost, and is what a change
+costs. The ring is full after 4,096 / rate seconds in which no packet is taken. The longest pause is the age of the oldest
+packet in the full ring, so one that does not fill the ring is not seen (0). Where the sender itself was late by more than
+that time, it has filled the ring by itself: `sender_late_us`. The ways take turns within each repeat. What the ring took
+must have been received, to the packet, or the cell is an error. What is in FILE.json already, of the same commit, is not
+measured again; tools/render-bench makes a page of it.
 """
 
 import argparse
+import json
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,20 +40,12 @@ RING = 12  # log2 of its places
 WARM_UP_S = 1
 WAYS = ("none", "rules", "chain")
 UNTIL_NOW = re.compile(r"totals before the replacement: received (\d+)")
-SENDER = """apiVersion: catena/v1
-kind: Chain
-metadata: {{name: sender}}
-spec:
-  rx: {{replay: {{packet: 60, flows: 1024, rate: {rate}}}}}
-  tx: {{dpdk: "net_memif0,role=client,rsize={ring},socket={folder}/memif.sock,socket-abstract=no"}}
-  device: none
-  nfs: []
-"""
+RING_DEVICE = "net_memif0,role={role},rsize={ring},socket={folder}/memif.sock,socket-abstract=no"
 CHAIN = """apiVersion: catena/v1
 kind: Chain
 metadata: {{name: gateway}}
 spec:
-  rx: {{dpdk: "net_memif0,role=server,rsize={ring},socket={folder}/memif.sock,socket-abstract=no"}}
+  rx: {{dpdk: "{device_of_ring}"}}
   tx: null
   device: {device}
   nfs:
@@ -72,26 +68,30 @@ class Bench:
 
     def write_chain(self, on, has_second):
         more = SECOND.format(on=on, data=DATA) if has_second else ""
-        self.write("chain.yaml", CHAIN.format(ring=RING, folder=self.folder, data=DATA, on=on, more=more,
+        self.write("chain.yaml", CHAIN.format(device_of_ring=self.ring("server"), folder=self.folder, data=DATA, on=on, more=more,
                                               device=self.arguments.device if on == "gpu" else "none"))
 
     def write_rules(self, count):
         rules = (DATA / "fw.rules").read_text()
         self.write("rules", rules + "".join(f"deny udp 192.0.2.{i}/32 any any any\n" for i in range(count)))
 
-    def run(self, name, workers):
-        return CatenaRun([self.arguments.catena, "run", self.folder / name, "--json", "--workers", str(workers)])
+    def ring(self, role):
+        """The interface of the chain (server) or of the sender (client)."""
+        return RING_DEVICE.format(role=role, ring=RING, folder=self.folder)
+
+    def start_chain(self):
+        run = CatenaRun([self.arguments.catena, "run", self.folder / "chain.yaml", "--json", "--workers", "4"])
+        run.wait_until((self.folder / "memif.sock").exists)
+        return run
 
     def measure(self, on, rate, way):
         self.write_rules(0)
         self.write_chain(on, False)
-        (self.folder / "sender.yaml").write_text(SENDER.format(rate=rate, ring=RING, folder=self.folder))
-        changed = self.run("chain.yaml", 4)
-        sender = None
+        changed = sender = None
         try:
-            changed.wait_until((self.folder / "memif.sock").exists)
-            sender = self.run("sender.yaml", 1)
-            sender.wait_for_lines(1 + WARM_UP_S)
+            changed = self.start_chain()
+            sender = Sender(self.arguments.sender, self.ring("client"), rate)
+            time.sleep(WARM_UP_S)
             for number in range(self.arguments.seconds):
                 if way != "none":
                     if way == "rules":
@@ -101,9 +101,7 @@ class Bench:
                     changed.process.send_signal(signal.SIGHUP)
                     changed.wait_for(": changed: " if way == "rules" else "chain replaced without packet loss", number + 1)
                 time.sleep(1)
-            sent = end(sender)
-            sender = None
-            time.sleep(0.3)  # what is in the ring
+            sent = sender.end()
             return accounts(sent, end(changed), changed.log)
         finally:
             for run in (changed, sender):
@@ -112,25 +110,48 @@ class Bench:
                     run.process.wait()
 
 
+class Sender:
+    """bench/change/sender.cpp under way, from when it has opened the ring."""
+
+    def __init__(self, program, device, rate):
+        self.process = subprocess.Popen([program, device, str(rate), str(1 << RING), str(WARM_UP_S)], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line)
+            if line == "started\n":
+                return
+        raise RuntimeError(f"the sender does not start: {''.join(lines)}")
+
+    def end(self):
+        """What it has counted."""
+        self.process.send_signal(signal.SIGINT)
+        output, errors = self.process.communicate(timeout=30)
+        if self.process.returncode:
+            raise RuntimeError(f"the sender failed: {errors}")
+        return json.loads(output)
+
+
 def end(run):
     run.process.send_signal(signal.SIGINT)
     return run.report()[0]
 
 
 def accounts(sent, last, log):
-    """Of one run: what the sender had to send, what the ring was full for, what every chain at the other end took. Raises
-    where a packet is missing."""
-    taken = last["rx"]["received_packets"] + sum(int(found.group(1)) for found in map(UNTIL_NOW.search, log) if found)
-    offered, dropped = sent["rx"]["received_packets"], sent["dropped_packets"]
-    if taken != offered - dropped:
-        raise RuntimeError(f"{offered} offered, {dropped} of them dropped by the sender, and {taken} received")
-    return {"offered": offered, "dropped": dropped, "dropped_behind": last["dropped_packets"],
-            "sender_longest_us": sent["latency_us"]["max"], "longest_us": last["latency_us"]["max"]}
+    """Of one run: what was due, what found the ring full, what every chain at the other end took. Raises where a packet that
+    the ring took is missing."""
+    received = last["rx"]["received_packets"] + sum(int(found.group(1)) for found in map(UNTIL_NOW.search, log) if found)
+    if received != sent["taken"]:
+        raise RuntimeError(f"the ring took {sent['taken']} packets, and {received} were received")
+    return {"offered": sent["offered"], "lost": sent["lost"], "longest_pause_us": sent["longest_pause_us"],
+            "sender_late_us": sent["longest_late_us"], "dropped_inside": last["dropped_packets"],
+            "longest_us": last["latency_us"]["max"]}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "apps" / "catena" / "catena"))
+    parser.add_argument("--sender", default=str(ROOT / "build" / "bench" / "catena-bench-sender"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--on", default="cpu,gpu")
     parser.add_argument("--rates", default="200000,2000000", help="packets a second")

@@ -15,12 +15,12 @@ START_S = 120  # within which a run must have started
 
 
 class CatenaRun:
-    """Keeps the log. Each of its lines of a second has the time and the processor seconds until then."""
+    """Keeps the log, and of each of its lines of a second the time."""
 
     def __init__(self, words, env=None):
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.log = []
-        self.lines = []  # (packets received, time, processor seconds)
+        self.lines = []  # (packets received, time)
         self.begin = None  # (time, processor seconds) when it has started
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -29,7 +29,7 @@ class CatenaRun:
         for line in self.process.stderr:
             found = LIVE.match(line)
             if found:
-                self.lines.append((int(found.group(1)), time.monotonic(), cpu_seconds(self.process.pid)))
+                self.lines.append((int(found.group(1)), time.monotonic()))
             elif line.startswith("tx "):
                 self.begin = (time.monotonic(), cpu_seconds(self.process.pid))
             self.log.append(line)
@@ -61,3 +61,24 @@ class CatenaRun:
         if self.process.returncode or report.get("error") or not report["accounted"]:
             raise RuntimeError(f"exit status {self.process.returncode}: {report.get('error')} {''.join(self.log[-20:])}")
         return report, usage.ru_utime + usage.ru_stime
+
+    def received_at(self, when):
+        """Packets received until then, by the lines before and after."""
+        for (before, begin), (after, end) in zip(self.lines, self.lines[1:]):
+            if begin <= when <= end:
+                return before + (after - before) * (when - begin) / (end - begin)
+        raise RuntimeError(f"no lines of the run are around that time: {''.join(self.log[-20:])}")
+
+
+def measure_together(runs, seconds):
+    """(packets a second, cores) of all runs over one window, which begins when each has run for a second: their lines come
+    at times of their own, and windows between lines would be of different times."""
+    for run in runs:
+        run.wait_for_lines(1)
+    begin, used = time.monotonic(), cpu_seconds(*(run.process.pid for run in runs))
+    time.sleep(seconds)
+    end, used = time.monotonic(), cpu_seconds(*(run.process.pid for run in runs)) - used
+    for run in runs:
+        run.wait_until(lambda run=run: run.lines[-1][1] >= end)
+    received = sum(run.received_at(end) - run.received_at(begin) for run in runs)
+    return received / (end - begin), used / (end - begin)

@@ -148,7 +148,8 @@ Setting groups_setting(std::vector<std::string> names) {
 }
 
 Setting device_setting(std::vector<std::string> more) {
-  std::vector<std::string> names{"auto", "cuda", "opencl"};
+  std::vector<std::string> names = device::preference_names();
+  std::erase(names, "none");
   names.insert(names.end(), more.begin(), more.end());
   return {.name = "device",
           .help = "Where kernels run",

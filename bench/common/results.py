@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -27,8 +28,8 @@ def output_of(*words):
         return "unknown"
 
 
-def cpu_seconds(pid):
-    """Processor seconds of the process and of those below it that still run."""
+def cpu_seconds(*pids):
+    """Processor seconds of the processes and of those below them that still run, all read at one time."""
     seconds, parents = {}, {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -40,9 +41,9 @@ def cpu_seconds(pid):
             seconds[int(entry.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def is_below(one):
-        while one in parents and one != pid:
+        while one in parents and one not in pids:
             one = parents[one]
-        return one == pid
+        return one in pids
     return sum(taken for one, taken in seconds.items() if is_below(one))
 
 
@@ -52,10 +53,10 @@ class Cores:
     def __init__(self, pids):
         self.pids = pids
         self.begin = time.monotonic()
-        self.before = sum(map(cpu_seconds, pids))
+        self.before = cpu_seconds(*pids)
 
     def taken(self):
-        return (sum(map(cpu_seconds, self.pids)) - self.before) / (time.monotonic() - self.begin)
+        return (cpu_seconds(*self.pids) - self.before) / (time.monotonic() - self.begin)
 
 
 def add_options(parser, seconds):
@@ -66,10 +67,12 @@ def add_options(parser, seconds):
 
 
 class Results:
-    """A file of results under way. What is in it already, of the same commit and measured the same way, stays."""
+    """A file of results under way. What is in it already, of the same commit and measured the same way, stays. One for a
+    program: SIGTERM, by which tools/bench-set ends a block, ends it as an error does, and with it what it has started."""
 
     def __init__(self, part, arguments, settings):
         self.path = arguments.out
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal; finished repeats are kept"))
         commit = os.environ.get("CATENA_COMMIT") or output_of("git", "-C", str(ROOT), "describe", "--always", "--abbrev=12",
                                                               "--dirty=-modified", "--exclude=*")
         self.json = {"part": part, "commit": commit, "seconds": arguments.seconds, "repeats": arguments.repeats,
@@ -81,24 +84,29 @@ class Results:
                 if earlier[field] != self.json[field]:
                     sys.exit(f"{self.path} is of {field} {earlier[field]}; this run is of {self.json[field]}")
             self.json["runs"] = earlier["runs"]
-            self.json["cells"] = [cell for cell in earlier["cells"] if "error" not in cell]
+            self.json["cells"] = [cell for cell in earlier["cells"] if "error" not in cell and cell["repeats"]]
         self.json["runs"].append({
             "machine": machine(), "command": " ".join(sys.argv),
             "device": output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")})
 
     def measure(self, key, ways):
-        """One cell, unless it is there: `ways` are (name, what measures it and gives a dict), which take turns within each
-        repeat after a first round that does not count. What cannot be measured is said in the cell."""
-        if any(all(cell.get(name) == value for name, value in key.items()) for cell in self.json["cells"]):
+        """One cell, or the repeats that one lacks: `ways` are (name, what measures it and gives a dict), which take turns
+        within each repeat after a first round that does not count. Each repeat is kept once it is finished. What cannot be
+        measured is said in the cell."""
+        cell = next((cell for cell in self.json["cells"] if all(cell.get(name) == value for name, value in key.items())), None)
+        if cell is None:
+            cell = {**key, "run": len(self.json["runs"]) - 1, "repeats": []}
+            self.json["cells"].append(cell)
+        missing = self.json["repeats"] - len(cell["repeats"])
+        if missing <= 0:
             return
-        cell = {**key, "run": len(self.json["runs"]) - 1, "repeats": []}
-        self.json["cells"].append(cell)
         try:
             for _, work in ways:
                 work()
-            for _ in range(self.json["repeats"]):
+            for _ in range(missing):
                 cell["repeats"].append({way: work() for way, work in ways})
                 print(key, cell["repeats"][-1], flush=True)
+                self.save()
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             cell["error"] = str(error)
             print(key, error, flush=True)

@@ -31,7 +31,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from common.catena_run import CatenaRun  # noqa: E402
+from common.catena_run import CatenaRun, measure_together  # noqa: E402
 from common.results import Cores, Results, add_options  # noqa: E402
 
 DATA = ROOT / "examples" / "branch-office"
@@ -77,19 +77,13 @@ class Bench:
                             "--json", "--workers", str(workers), *words]
             runs.append(CatenaRun(words_of_one, env))
         for run in runs:
-            run.wait_for_lines(1)
-        for run in runs:
             run.wait_for_lines(1 + WARM_UP_S)
-        cores = Cores([run.process.pid for run in runs])
-        for run in runs:
-            run.wait_for_lines(1 + WARM_UP_S + self.arguments.seconds)
-        taken = cores.taken()
+        received_per_s, taken = measure_together(runs, self.arguments.seconds)
         for run in runs:
             run.process.send_signal(signal.SIGINT)
         reports = [run.report()[0] for run in runs]
         check(reports)
-        received = sum(run.lines[WARM_UP_S + self.arguments.seconds][0] - run.lines[WARM_UP_S][0] for run in runs)
-        return (received / self.arguments.seconds, taken, *worst_latency(reports))
+        return (received_per_s, taken, *worst_latency(reports))
 
     def profile_nfs(self):
         """So that `--share scheduled` knows what the NFs cost."""

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "base/core/transfer.hpp"
+#include "base/core/transfer_methods.hpp"
 #include "bench/common/forwarding_device.hpp"
 #include "bench/micro/open_device.hpp"
 #include "nf/instance.hpp"
@@ -107,7 +107,7 @@ Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets, std::uint32
 }
 
 struct Way {
-  const char* name;
+  std::string name;
   packet::FieldSet fields;
   TransferMethod route;
 };
@@ -124,7 +124,7 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
   const copy::SharedStep step{
       .to_device = way.fields | packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers),
       .to_host = 0,
-      .columns_in = way.route == TransferMethod::kStrided ? TransferMethod::kStaged : way.route,
+      .columns_in = kernel_path(way.route) == KernelPath::kNone ? TransferMethod::kStaged : way.route,
       .body_in = way.route};
   const std::size_t slots_bytes = std::size_t{traffic->pool->slots()} * packet::kSlotBytes;
   CATENA_ASSIGN_OR_RETURN(
@@ -168,11 +168,13 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
 void register_ways(device::Device& device) {
   constexpr packet::FieldSet kFiveTuple =
       packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport, packet::kL4Dport);
-  const std::vector<Way> ways{{"five_tuple/gather", kFiveTuple, TransferMethod::kGather},
-                              {"five_tuple/staged", kFiveTuple, TransferMethod::kStaged},
-                              {"frame/gather", packet::kFrameFields, TransferMethod::kGather},
-                              {"frame/strided", packet::kFrameFields, TransferMethod::kStrided},
-                              {"frame/staged", packet::kFrameFields, TransferMethod::kStaged}};
+  std::vector<Way> ways;
+  for (const TransferMethod method : kTransferMethods) {
+    if (kernel_path(method) != KernelPath::kNone) {  // else for whole frames only
+      ways.push_back({concat("five_tuple/", to_string(method)), kFiveTuple, method});
+    }
+    ways.push_back({concat("frame/", to_string(method)), packet::kFrameFields, method});
+  }
   for (Way const& way : ways) {
     benchmark::RegisterBenchmark(concat(device.info().name, "/", way.name).c_str(),
                                  [&device, way](benchmark::State& state) {

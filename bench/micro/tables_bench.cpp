@@ -26,6 +26,7 @@
 namespace {
 
 namespace classify = catena::classify;
+namespace packet = catena::packet;
 namespace lpm = catena::lpm;
 
 constexpr std::size_t kKeys = 65536;
@@ -45,19 +46,14 @@ struct Rules {
     rules = value_of(classify::parse_rules(generator.text(), "generated")).rules;
     while (keys.size() < kKeys) {
       if (const classify::testing::Tuple tuple = generator.tuple(); tuple.has_ports) {
-        classify::Key key{};
-        key.src = tuple.src;
-        key.dst = tuple.dst;
-        key.sport = static_cast<std::uint16_t>(tuple.sport);
-        key.dport = static_cast<std::uint16_t>(tuple.dport);
-        key.protocol = static_cast<std::uint8_t>(tuple.protocol);
-        key.has_ports = 1;
-        keys.push_back(key);
+        flows.push_back(classify::testing::flow_key_of(tuple));
+        keys.push_back(classify::key_of({flows.back(), true}));
       }
     }
   }
   std::vector<classify::Rule> rules;
-  std::vector<classify::Key> keys;
+  std::vector<packet::FlowKey> flows;
+  std::vector<classify::Key> keys;  ///< of the flows
 };
 
 /// Gives `find` the elements of `all` in batches.
@@ -97,13 +93,8 @@ void classify_rte_acl(benchmark::State& state) {
   const Rules all = rules_of(state);
   const classify::Acl acl = value_of(classify::Acl::create(all.rules));
   std::vector<classify::AclKey> keys;
-  for (classify::Key const& key : all.keys) {
-    keys.push_back({key.protocol,
-                    {},
-                    __builtin_bswap32(key.src),
-                    __builtin_bswap32(key.dst),
-                    __builtin_bswap16(key.sport),
-                    __builtin_bswap16(key.dport)});
+  for (packet::FlowKey const& flow : all.flows) {
+    keys.push_back(classify::acl_key_of(flow));
   }
   std::vector<const std::uint8_t*> pointers;
   for (classify::AclKey const& key : keys) {
@@ -124,7 +115,7 @@ void build_tree(benchmark::State& state) {
 }
 
 std::vector<lpm::Route> const& routes() {
-  static const std::vector<lpm::Route> kRoutes = lpm::testing::internet_routes(shared_data(), 64);
+  static const std::vector<lpm::Route> kRoutes = lpm::testing::internet_routes(catena::shared_data(), 64);
   return kRoutes;
 }
 

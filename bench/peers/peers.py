@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catena beside programs of others that do the same work on the same frames, on the processor.
 
-    bench/peers/peers.py --catena PROGRAM --out FILE.json [--peers FOLDER] [--groups frameworks,filters,ids] [--sizes 64,512]
+    bench/peers/peers.py --catena PROGRAM --out FILE.json [--peers FOLDER] [--groups frameworks,filters,tunnels,ids] [--sizes 64,512]
 
 frameworks  DPDK's testpmd, which sends packets on as they are (io), with MAC addresses exchanged (macswap), and with
-            addresses and ports exchanged (5tswap); Catena without an NF, and with a router
+            addresses and ports exchanged (5tswap); DPDK's example l3fwd with the routes of a file; Catena without an NF,
+            and with a router with that file
 filters     Open vSwitch with DPDK and the rules of a file as OpenFlow, without state and with connection tracking; Catena's
             firewall with that file
+tunnels     DPDK's example ipsec-secgw, and Catena's ipsec: one ESP tunnel for all flows, AES-128-CTR and HMAC-SHA1-96
 ids         Suricata, as Debian configures it and without its application layers, reading a capture; Catena's nids with the
             same rules on the same capture
 
@@ -15,14 +17,15 @@ Frames are those of Catena's `replay`: 1,024 flows, one frame each. All programs
 them in memory and gives a copy of each (`infinite_rx`); what is sent is dropped. A copy of a long frame costs more than the
 work that is compared. So rows of Catena with `replay` are beside them, which copies 64 bytes and which no other program has.
 
-Frameworks and filters are measured on one core and on all. The port has a queue for each core; it divides nothing, so every
-core has all flows. Catena on all cores is a process for each where its frames come from net_pcap, which it cannot divide,
-and where it has no NF; else one process with as many shards.
+All groups but the last are measured on one core and on all. The port has a queue for each core. It divides nothing, so each
+queue has a capture of its own with its part of the flows: a flow is on one core. Catena on all cores is a process for each
+where its frames come from net_pcap, which it cannot divide, and where it has no NF; else one process with as many shards.
+Speed and cores of several processes are of one window.
 
-What is fastest in a trial of a second is measured: TESTPMD_SETTINGS, OVS_SETTINGS, CATENA_SETTINGS and SURICATA_SETTINGS.
+What is fastest by the median of TRIALS short trials, in turn, is measured, of TESTPMD_SETTINGS and the lists after it.
 The ways take turns within each repeat. Cores used are processor seconds of the process (or processes) over those of the
-window; all but Suricata wait in loops, so they use what they are given. What is in FILE.json already, of the same commit, is
-not measured again; tools/render-bench makes a page of it. `--peers`: a folder that bench/peers/bundle has made; without it
+window; all but Suricata wait in loops, so they use what they are given. Each repeat is kept once it is finished. What is in
+FILE.json already, of the same commit, is not measured again; tools/render-bench makes a page of it. `--peers`: a folder that bench/peers/bundle has made; without it
 programs are those installed here. A peer that is not there is left out, and a note says so.
 """
 
@@ -38,6 +41,7 @@ import select
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -48,16 +52,21 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from common.catena_run import CatenaRun  # noqa: E402
+from common.catena_run import CatenaRun, measure_together  # noqa: E402
 from common.results import Results, add_options, cpu_seconds  # noqa: E402
+from common.rules import ALL_PORTS, read_rules  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
 IDS_RULES = ROOT / "tests" / "data" / "oracles" / "nids" / "et150_perpacket.rules"
 DPDK_DRIVERS = pathlib.Path("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0")  # where DPDK looks by itself
 FCS_BYTES = 4
 FLOWS = 1024
+TELEMETRY_BYTES = 1 << 16  # of an answer of DPDK, at most
+PCAP_HEAD_BYTES = 24
+PCAP_RECORD_BYTES = 16  # before each frame
 MOST_CORES = 16  # net_pcap has no more queues, and a chain no more shards
 WARM_UP_S = 1
+TRIALS = 3     # of each setting
 START_S = 60  # within which a program must have started
 # DPDK without hugepages and NICs, beside other programs that use it. `--in-memory` contradicts `--no-huge` in 22.11.
 EAL = ("--no-huge", "--no-shconf", "--no-telemetry", "--no-pci", "--log-level", "lib.eal:4")
@@ -68,6 +77,10 @@ EAL = ("--no-huge", "--no-shconf", "--no-telemetry", "--no-pci", "--log-level", 
 TESTPMD_SETTINGS = (("burst 32", ("--burst=32",)), ("burst 64", ("--burst=64",)),
                     ("burst 64, cache 512", ("--burst=64", "--mbcache=512")),
                     ("burst 32, cache 512", ("--burst=32", "--mbcache=512")))
+# l3fwd: which library looks up routes. Its bursts of 32 are fixed.
+L3FWD_SETTINGS = (("lpm", ("--lookup=lpm",)), ("fib", ("--lookup=fib",)))
+# ipsec-secgw: by librte_ipsec, or by code of its own.
+SECGW_SETTINGS = (("own code", ()), ("librte_ipsec", ("-l",)))
 # Open vSwitch: flows enter the exact-match cache one packet in 100, or at once. Without that cache it has a sixth of the
 # speed. Debian's build has no AVX-512, and its other parsers of headers ("study") bring nothing.
 OVS_SETTINGS = (("default", ()), ("exact matches at once", ("emc-insert-inv-prob=1",)),
@@ -86,6 +99,13 @@ APP_LAYERS = ("telnet", "rfb", "mqtt", "krb5", "bittorrent-dht", "snmp", "ike", 
               "http2", "smtp", "imap", "smb", "nfs", "tftp", "dns.tcp", "dns.udp", "http", "ntp", "quic", "dhcp", "sip")
 IDS_PACKETS = 2_000_000  # of the capture, for each second of --seconds
 SIDE_BY_SIDE = 64        # copies of the capture whose packets take turns, so that there is work for many threads
+
+# The tunnel, which takes frames of all sizes whole.
+TUNNEL = {"spi": 4096, "source": "192.0.2.1", "destination": "198.51.100.1", "salt": "a0a1a2a3",
+          "encryption_key": "000102030405060708090a0b0c0d0e0f",
+          "authentication_key": "101112131415161718191a1b1c1d1e1f20212223"}
+TUNNEL_MTU = 2000
+QUEUES_OF_CRYPTO = 8  # of one device of DPDK's crypto_aesni_mb
 
 CHAIN = """apiVersion: catena/v1
 kind: Chain
@@ -150,49 +170,6 @@ def port_packets(text, port):
 
 # ---- rules of a firewall as OpenFlow
 
-class Rule(NamedTuple):
-    allows: bool
-    protocol: int | None
-    source: str
-    destination: str
-    source_ports: tuple[int, int]
-    destination_ports: tuple[int, int]
-
-
-ALL_PORTS = (0, 65535)
-PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1, "esp": 50, "ah": 51, "gre": 47, "any": None, "ip": None}
-NUMBERS = re.compile(r"\s*:\s*|\s+")
-
-
-def ports_of(text):
-    if text == "any":
-        return ALL_PORTS
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
-
-
-def classbench_rule(line):
-    """Of a rule whose protocol is one, or any; what says no action denies, as in Catena."""
-    source, destination, s_first, s_last, d_first, d_last, protocol = NUMBERS.split(line[1:].strip())[:7]
-    number, mask = (int(part, 0) for part in protocol.split("/"))
-    if mask not in (0, 0xff):
-        raise ValueError(f"no such rule in OpenFlow: {line}")
-    return Rule(False, number if mask else None, source, destination, (int(s_first), int(s_last)),
-                (int(d_first), int(d_last)))
-
-
-def read_rules(text):
-    rules = []
-    for line in text.splitlines():
-        words = line.split("#")[0].split()
-        if words and words[0].startswith("@"):
-            rules.append(classbench_rule(line))
-        elif words:
-            protocol = PROTOCOLS[words[1]] if words[1] in PROTOCOLS else int(words[1])
-            rules.append(Rule(words[0] == "allow", protocol, words[2], words[3], ports_of(words[4]), ports_of(words[5])))
-    return rules
-
-
 def masked(ports):
     """The range as few pairs (value, mask); one without a mask for all."""
     if ports == ALL_PORTS:
@@ -241,7 +218,32 @@ def openflow(rules, has_state):
     return [*lines, f"{table},priority=1,ip,actions={allow}"]
 
 
+# ---- files of DPDK's examples
+
+def l3fwd_routes(text):
+    """Catena's routes for l3fwd, all to its only port. It has no route for everything, so that becomes two halves."""
+    prefixes = (line.split("#")[0].split() for line in text.splitlines())
+    halves = {"0.0.0.0/0": ("0.0.0.0/1", "128.0.0.0/1")}
+    return "".join(f"R{one} 0\n" for words in prefixes if words for one in halves.get(words[0], (words[0],)))
+
+
+def secgw_config():
+    """TUNNEL for ipsec-secgw, which takes what comes from its port for packets to encrypt, unless told otherwise."""
+    def octets(*names):
+        return ":".join(f"{octet:02x}" for octet in bytes.fromhex("".join(TUNNEL[name] for name in names)))
+    return (f"sp ipv4 out esp protect {TUNNEL['spi']} pri 1 src 0.0.0.0/0 dst 0.0.0.0/0 sport 0:65535 dport 0:65535\n"
+            f"sa out {TUNNEL['spi']} cipher_algo aes-128-ctr cipher_key {octets('encryption_key', 'salt')} "
+            f"auth_algo sha1-hmac auth_key {octets('authentication_key')} "
+            f"mode ipv4-tunnel src {TUNNEL['source']} dst {TUNNEL['destination']}\n"
+            f"rt ipv4 dst {TUNNEL['destination']}/32 port 0\n")
+
+
 # ---- programs under way
+
+def pcap_device(captures):
+    """DPDK's net_pcap with a queue for each of the captures, which it repeats for ever."""
+    return ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures), "infinite_rx=1"])
+
 
 def speed(packets_per_s, cores, wire_bytes, **more):
     """Of a way, in one run."""
@@ -285,12 +287,12 @@ class Peers:
         """A file that a program needs."""
         return str(self.folder / name if self.folder else pathlib.Path(installed))
 
-    def drivers(self):
+    def drivers(self, *more):
         """Options that have DPDK load the folder's drivers. They are found as libraries are: by a path DPDK would take them
         from no folder that is inside one which others may write to."""
         if not self.folder:
             return []
-        return [word for name in ("librte_mempool_ring.so", "librte_net_pcap.so")
+        return [word for name in (*more, "librte_mempool_ring.so", "librte_net_pcap.so")
                 for path in sorted((self.folder / "lib").glob(f"{name}.*")) for word in ("-d", path.name)]
 
     def catena_env(self):
@@ -347,6 +349,58 @@ class Testpmd:
         os.write(self.main, b"show port stats 0\n")
         self.read_until(lambda: len(port_stats(self.text)) > count)
         return port_stats(self.text)[-1]
+
+
+class Example:
+    """One of DPDK's examples under way, with a thread on each of the cores. It shows no counts: those of its port are asked
+    of DPDK's telemetry, in a folder of its own."""
+
+    def __init__(self, peers, program, folder, cores, words, drivers=()):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="example", dir=folder))
+        self.log = self.folder / "log"
+        eal = [*(word for word in EAL if word != "--no-telemetry"), "-m", "1024", "--file-prefix", "peers",
+               *peers.drivers(*drivers)]
+        lcores = ",".join(f"{number}@{core}" for number, core in enumerate(cores))
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([peers.program(program), "--lcores", lcores, *eal, *words],
+                                            env={**os.environ, "RUNTIME_DIRECTORY": str(self.folder)}, stdout=log, stderr=log)
+        self.telemetry = None
+
+    def __enter__(self):
+        try:
+            wait_until(self.has_started, self.process, self.text)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+        if self.telemetry:
+            self.telemetry.close()
+        shutil.rmtree(self.folder)
+
+    def text(self):
+        return self.log.read_text(errors="replace")[-2000:]
+
+    def has_started(self):
+        """Whether it has a port that has received packets."""
+        if self.telemetry is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                connection.connect(str(next(self.folder.rglob("dpdk_telemetry.v2"))))
+            except (StopIteration, ConnectionError):
+                connection.close()
+                return False
+            connection.recv(TELEMETRY_BYTES)  # who it is
+            self.telemetry = connection
+        return self.stats()[0] > 0
+
+    def stats(self):
+        """Packets that the port has (received, sent); (0, 0) before there is one."""
+        self.telemetry.send(b"/ethdev/stats,0")
+        stats = json.loads(self.telemetry.recv(TELEMETRY_BYTES))["/ethdev/stats"] or {"ipackets": 0, "opackets": 0}
+        return stats["ipackets"], stats["opackets"]
 
 
 class Ovs:
@@ -412,10 +466,10 @@ class Ovs:
             return False
         return True
 
-    def forward(self, frames, flows, cores):
-        """Begins to forward: a port with a queue for each of the cores, each with a thread."""
+    def forward(self, captures, flows, cores):
+        """Begins to forward: a port with a queue for each of the cores, each with a thread and a capture."""
         mask = f"0x{sum(1 << core for core in cores):x}"
-        device = ",".join(["net_pcap0", *([f"rx_pcap={frames}"] * len(cores)), "infinite_rx=1"])
+        device = pcap_device(captures)
         kind = "netdev" if self.has_taps() else "dummy"
         self.set("set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={mask}", "--", "add-br", "br0", "--",
                  "set", "bridge", "br0", f"datapath_type={kind}", "fail-mode=secure")
@@ -470,20 +524,28 @@ class Bench:
         return CatenaRun([self.arguments.catena, "run", str(path), "--json", *words],
                          self.peers.catena_env() if "net_pcap" in rx else None)
 
-    def frames(self, size):
-        """A capture with one frame of each flow."""
-        path = self.folder / f"frames-{size}.pcap"
-        if not path.exists():
+    def frames(self, size, parts):
+        """Captures with one frame of each flow, whose flows are divided among so many parts."""
+        whole = self.folder / f"frames-{size}.pcap"
+        if not whole.exists():
             self.catena("frames", "", f"{{replay: {{packet: {size - FCS_BYTES}, flows: {FLOWS}, count: {FLOWS}}}}}",
-                        tx=f"{{pcap: {path}}}").report()
-        return path
+                        tx=f"{{pcap: {whole}}}").report()
+        paths = [self.folder / f"frames-{size}-{part}-of-{parts}.pcap" for part in range(parts)]
+        if not paths[0].exists():
+            for path, content in zip(paths, divided(whole.read_bytes(), parts)):
+                path.write_bytes(content)
+        return paths
 
     def fastest(self, key, settings, measure):
-        """That of the settings which is fastest for a second, by a first look that is kept."""
+        """That of the settings which is fastest by its median of TRIALS short trials, in turn, which is kept."""
         if key not in self.best:
-            tried = [(measure(setting, 1)["packets_per_s"], number) for number, setting in enumerate(settings)]
-            self.best[key] = settings[max(tried)[1]]
-            print(*key, ", ".join(f"{settings[number][0]}: {rate / 1e6:.2f} Mpps" for rate, number in tried), flush=True)
+            tried = [[] for _ in settings]
+            for _ in range(TRIALS):
+                for setting, rates in zip(settings, tried):
+                    rates.append(measure(setting, 1)["packets_per_s"])
+            medians = [statistics.median(rates) for rates in tried]
+            self.best[key] = settings[medians.index(max(medians))]
+            print(*key, ", ".join(f"{setting[0]}: {rate / 1e6:.2f} Mpps" for setting, rate in zip(settings, medians)), flush=True)
         return self.best[key]
 
     # -- testpmd
@@ -499,7 +561,7 @@ class Bench:
         # its first thread reads the terminal and needs no core to itself
         everywhere = ",".join(map(str, self.all_cores))
         threads = [f"0@({everywhere})", *(f"{number + 1}@{core}" for number, core in enumerate(cores))]
-        device = ",".join(["net_pcap0", *([f"rx_pcap={self.frames(size)}"] * count), "infinite_rx=1"])
+        device = pcap_device(self.frames(size, count))
         mbufs = count * (FLOWS + 2048) + 8192
         with Testpmd(self.peers, ["--lcores", ",".join(threads), *EAL, "-m", "1024", "--file-prefix", f"peers{os.getpid()}",
                                   *self.peers.drivers(), "--vdev", device, "--", "-i", "--auto-start",
@@ -515,6 +577,54 @@ class Bench:
             raise RuntimeError(f"testpmd received {received} and sent {sent}")
         return speed(after.rx_pps, used / took, size, settings=name)
 
+    # -- examples of DPDK
+
+    def run_example(self, program, size, count, seconds, words, vdevs=(), drivers=()):
+        """(packets a second, cores, percent passed) of the program over frames of all queues."""
+        devices = [word for device in (pcap_device(self.frames(size, count)), *vdevs) for word in ("--vdev", device)]
+        config = ",".join(f"(0,{number},{number})" for number in range(count))
+        with Example(self.peers, program, self.folder, self.cores(count),
+                     [*devices, "--", "-p", "0x1", "-P", "--config", config, *words], drivers) as example:
+            time.sleep(WARM_UP_S)
+            used, begin, before = cpu_seconds(example.process.pid), time.monotonic(), example.stats()
+            time.sleep(seconds)
+            used, took = cpu_seconds(example.process.pid) - used, time.monotonic() - begin
+            after = example.stats()
+        received, sent = after[0] - before[0], after[1] - before[1]
+        if received == 0 or sent < 0.99 * received:
+            raise RuntimeError(f"{program} received {received} and sent {sent}")
+        return received / took, used / took, 100 * sent / received
+
+    def l3fwd(self, size, count):
+        setting = self.fastest(("l3fwd", size), L3FWD_SETTINGS,
+                               lambda setting, seconds: self.run_l3fwd(size, 1, setting, seconds))
+        return self.run_l3fwd(size, count, setting, self.arguments.seconds)
+
+    def run_l3fwd(self, size, count, setting, seconds):
+        name, words = setting
+        routes = self.folder / "l3fwd.v4"
+        routes.write_text(l3fwd_routes((EXAMPLES / "branch-office" / "routes.txt").read_text(encoding="utf-8")), encoding="utf-8")
+        unused = self.folder / "l3fwd.v6"  # it wants both
+        unused.write_text("R2001:db8::/32 0\n", encoding="utf-8")
+        rate, used, passed = self.run_example("dpdk-l3fwd", size, count, seconds, ["--parse-ptype", "--rule_ipv4", str(routes),
+                                                                                  "--rule_ipv6", str(unused), *words])
+        return speed(rate, used, size, settings=name, passed_percent=passed)
+
+    def secgw(self, size, count):
+        setting = self.fastest(("ipsec-secgw", size), SECGW_SETTINGS,
+                               lambda setting, seconds: self.run_secgw(size, 1, setting, seconds))
+        return self.run_secgw(size, count, setting, self.arguments.seconds)
+
+    def run_secgw(self, size, count, setting, seconds):
+        name, words = setting
+        config = self.folder / "secgw.cfg"
+        config.write_text(secgw_config(), encoding="utf-8")
+        crypto = [f"crypto_aesni_mb{number}" for number in range(math.ceil(count / QUEUES_OF_CRYPTO))]
+        rate, used, passed = self.run_example("dpdk-ipsec-secgw", size, count, seconds,
+                                              ["-f", str(config), "--mtu", str(TUNNEL_MTU), *words], crypto,
+                                              ["librte_crypto_ipsec_mb.so"])
+        return speed(rate, used, size, settings=name, passed_percent=passed)
+
     # -- Open vSwitch
 
     def ovs(self, has_state, size, count):
@@ -526,7 +636,7 @@ class Bench:
         name, words = setting
         flows = openflow(read_rules(self.arguments.rules.read_text(encoding="utf-8")), has_state)
         with Ovs(self.peers, self.folder, words) as switch:
-            switch.forward(self.frames(size), flows, self.cores(count))
+            switch.forward(self.frames(size, count), flows, self.cores(count))
             time.sleep(WARM_UP_S)
             begin, used_before, before, (received_before, sent_before) = switch.look()
             time.sleep(seconds)
@@ -546,37 +656,32 @@ class Bench:
         return self.run_chain(nf, source, size, count, setting, self.arguments.seconds)
 
     def run_chain(self, nf, source, size, count, setting, seconds):
-        nfs = {"none": "", "router": f"{{name: rt, type: router, config: {{routes: {EXAMPLES}/branch-office/routes.txt}}}}",
+        tunnel = self.folder / "sa.yaml"
+        tunnel.write_text(json.dumps({"associations": [TUNNEL]}), encoding="utf-8")  # which is YAML, too
+        nfs = {"none": "",
+               "ipsec": f"{{name: vpn, type: ipsec, config: {{direction: encrypt, sa: {tunnel}, mtu: {TUNNEL_MTU}}}}}",
+               "router": f"{{name: rt, type: router, config: {{routes: {EXAMPLES}/branch-office/routes.txt}}}}",
                "firewall": f"{{name: fw, type: firewall, config: {{rules: {self.arguments.rules}, default: allow}}}}"}[nf]
-        if source == "port":
-            rx = f'{{dpdk: "net_pcap0,rx_pcap={self.frames(size)},infinite_rx=1"}}'
-        else:
-            rx = f"{{replay: {{packet: {size - FCS_BYTES}, flows: {FLOWS}}}}}"
         name, tuning = setting
         cores = self.cores(count)
-        if source == "port" or not nfs:
-            groups = [[core] for core in cores]
+        # processes, if not one with as many shards: then each has its part of the flows, too
+        groups = [[core] for core in cores] if source == "port" or not nfs else [cores]
+        if source == "port":
+            sources = [f'{{dpdk: "{pcap_device([part])}"}}' for part in self.frames(size, len(groups))]
         else:
-            groups = [cores]
+            sources = [f"{{replay: {{packet: {size - FCS_BYTES}, flows: {FLOWS // len(groups)}}}}}"] * len(groups)
         runs = []
         try:
-            for number, group in enumerate(groups):
+            for number, (group, rx) in enumerate(zip(groups, sources)):
                 runs.append(self.catena(f"c{number}", nfs, rx, "--workers", str(len(group)), "--cores",
                                         ",".join(map(str, group)), shards=len(group), tuning=tuning))
-            for run in runs:
-                run.wait_for_lines(1)
-            skipped = [len(run.lines) for run in runs]  # they did not start at once; the window is that of all
-            for run, first in zip(runs, skipped):
-                run.wait_for_lines(first + seconds)
+            rate, used = measure_together(runs, seconds)
             for run in runs:
                 run.process.send_signal(signal.SIGINT)
             reports = [run.report()[0] for run in runs]
         finally:
             for run in runs:
                 end(run.process)
-        windows = [(run.lines[first - 1], run.lines[first - 1 + seconds]) for run, first in zip(runs, skipped)]
-        rate = sum((after[0] - before[0]) / (after[1] - before[1]) for before, after in windows)
-        used = sum((after[2] - before[2]) / (after[1] - before[1]) for before, after in windows)
         passed = sum(report["tx"]["sent_packets"] for report in reports)
         return speed(rate, used, size, settings=name,
                      passed_percent=100 * passed / sum(report["rx"]["received_packets"] for report in reports))
@@ -658,7 +763,18 @@ class Bench:
                      alerts_percent=100 * report["nfs"][0]["alerts"] / (packets * loops))
 
 
-# ---- a long capture
+# ---- captures
+
+def divided(capture, parts):
+    """So many captures, each with every `parts`-th frame of the given one, from its own number on."""
+    pieces = [[capture[:PCAP_HEAD_BYTES]] for _ in range(parts)]
+    place, number = PCAP_HEAD_BYTES, 0
+    while place < len(capture):
+        end_of_frame = place + PCAP_RECORD_BYTES + struct.unpack_from("<I", capture, place + 8)[0]
+        pieces[number % parts].append(capture[place:end_of_frame])
+        place, number = end_of_frame, number + 1
+    return [b"".join(piece) for piece in pieces]
+
 
 def moved(address, number):
     """The address with its halves moved apart, the sum of which stays as it was, and with it all checksums. Groups and
@@ -718,6 +834,7 @@ def write_copies(source, path, packets):
 def frameworks(bench, size, count):
     return [*((f"testpmd {mode}", "dpdk-testpmd", lambda mode=mode: bench.testpmd(mode, size, count))
               for mode in ("io", "macswap", "5tswap")),
+            ("l3fwd", "dpdk-l3fwd", lambda: bench.l3fwd(size, count)),
             *((f"catena, {words}{', replay' if source == 'replay' else ''}", None,
                lambda nf=nf, source=source: bench.chain(nf, source, size, count))
               for source in ("port", "replay") for nf, words in (("none", "no NF"), ("router", "router")))]
@@ -730,6 +847,12 @@ def filters(bench, size, count):
             ("catena, firewall, replay", None, lambda: bench.chain("firewall", "replay", size, count))]
 
 
+def tunnels(bench, size, count):
+    return [("ipsec-secgw", "dpdk-ipsec-secgw", lambda: bench.secgw(size, count)),
+            ("catena, ipsec", None, lambda: bench.chain("ipsec", "port", size, count)),
+            ("catena, ipsec, replay", None, lambda: bench.chain("ipsec", "replay", size, count))]
+
+
 def ids(bench):
     return [("Suricata", "suricata", lambda: bench.suricata(True)),
             ("Suricata, no application layers", "suricata", lambda: bench.suricata(False)),
@@ -740,7 +863,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "apps" / "catena" / "catena"))
     parser.add_argument("--peers", type=pathlib.Path, help="folder of bench/peers/bundle")
-    parser.add_argument("--groups", default="frameworks,filters,ids")
+    parser.add_argument("--groups", default="frameworks,filters,tunnels,ids")
     parser.add_argument("--sizes", default="64,512,1518", help="of frames, with FCS")
     parser.add_argument("--rules", type=pathlib.Path,
                         help="of the filters; default: 186 of ClassBench where they are, else the example's")
@@ -770,7 +893,7 @@ def main():
                         notes.append(note)
             results.measure(key, there)
 
-        for group, ways in (("frameworks", frameworks), ("filters", filters)):
+        for group, ways in (("frameworks", frameworks), ("filters", filters), ("tunnels", tunnels)):
             if group in arguments.groups.split(","):
                 for size in map(int, arguments.sizes.split(",")):
                     for count in sorted({1, cores}):

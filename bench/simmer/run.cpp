@@ -255,7 +255,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   options.profiles = chain::ProfileStore::from_environment();
   // units are full whoever waits for whom: small ones cost an NF in a process more, which is not what is compared
   if (spec.packets_per_s > 0) {
-    options.make_source = [replay = config.rx.replay]() mutable -> Result<std::unique_ptr<io::Source>> {
+    options.make_source = [replay = config.rx.as<io::ReplayConfig>()]() mutable -> Result<std::unique_ptr<io::Source>> {
       const std::uint64_t packets_per_s = std::exchange(replay.packets_per_s, 0);
       CATENA_ASSIGN_OR_RETURN(std::unique_ptr<io::Source> source, io::make_replay(replay));
       return make_whole_units(std::move(source), packets_per_s);

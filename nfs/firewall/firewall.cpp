@@ -2,10 +2,9 @@
 #include "firewall.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/packet/headers.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "catena_kernel_classify.hpp"
@@ -92,15 +91,9 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
   std::uint32_t without_ports = kChunk;
   for (std::uint32_t i = 0; i < count; ++i) {
     const packet::Packet packet = packets[i];
-    const std::uint8_t* ip = packet.l3();
-    const bool has_ports = packet::has_whole_ports(packet.layers().flags);
-    const std::uint32_t at = has_ports ? with_ports++ : --without_ports;
-    classify::AclKey& key = keys_[at];
-    key.protocol = ip[9];
-    std::memcpy(&key.src, ip + 12, sizeof key.src + sizeof key.dst);
-    if (has_ports) {
-      std::memcpy(&key.sport, packet.l4(), sizeof key.sport + sizeof key.dport);
-    }
+    const packet::PacketFlow flow = packet::flow_of(packet.frame(), packet.layers());
+    const std::uint32_t at = flow.has_ports ? with_ports++ : --without_ports;
+    keys_[at] = classify::acl_key_of(flow.key);
     positions_[at] = i;
   }
   tables_->acl.find_with_ports(key_pointers_.data(), matches_.data(), with_ports);

@@ -156,7 +156,7 @@ bool Decryptor::may_continue(std::uint32_t number, std::uint64_t sequence) {
   return sequence < limits_[number];
 }
 
-bool Decryptor::is_protected(FlowKey const& flow) const {
+bool Decryptor::is_protected(packet::PacketFlow const& flow) const {
   return std::any_of(sessions_.begin(), sessions_.end(),
                      [&](Session const& session) { return session.association.selector.may_match(flow); });
 }
@@ -173,7 +173,8 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const packet::Layers layers = meta.layers[slot];
     const std::uint8_t* frame = batch.memory() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot];
     const EspBytes esp = find_esp(frame, layers, *index_);
-    if (esp.kind == EspBytes::Kind::kNone && cleartext_ == Cleartext::kDrop && is_protected(flow_key(frame, layers))) {
+    if (esp.kind == EspBytes::Kind::kNone && cleartext_ == Cleartext::kDrop &&
+        is_protected(packet::flow_of(frame, layers))) {
       drop(batch[i], kCleartext, std::nullopt, outcome);
       continue;
     }
@@ -275,7 +276,8 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
     return drop(packet, reason_of(status), what, outcome);
   }
   packet.reparse();
-  if (!association.selector.matches(flow_key(packet.frame(), packet.layers()))) {  // RFC 4301 section 5.2, step 4
+  if (!association.selector.matches(
+          packet::flow_of(packet.frame(), packet.layers()))) {  // RFC 4301 section 5.2, step 4
     return drop(packet, kSelectorMismatch, what, outcome);
   }
   outcome.leave_by(packet, kProtectedOutput);

@@ -27,7 +27,7 @@ class Decryptor final : public IpsecNf {
 
  private:
   /// True if any association protects such packets (RFC 4301 section 5.2, step 4).
-  bool is_protected(FlowKey const& flow) const;
+  bool is_protected(packet::PacketFlow const& flow) const;
   /// True if association `number`, which has reached its limit, may accept an authentic packet with this number. Raises
   /// the limit if so.
   bool may_continue(std::uint32_t number, std::uint64_t sequence);

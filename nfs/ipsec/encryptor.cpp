@@ -31,7 +31,7 @@ class OutboundSharder final : public nf::Sharder {
     if (first_takes_all_) {
       return 0;
     }
-    const std::uint32_t number = index_->find(flow_key(packet.frame(), packet.layers()));
+    const std::uint32_t number = index_->find(packet::flow_of(packet.frame(), packet.layers()));
     return number < index_->size() ? std::optional(number % shards_) : std::nullopt;
   }
 
@@ -147,16 +147,15 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
       __builtin_prefetch(batch.memory() + std::size_t{ahead} * packet::kSlotBytes + meta.offset[ahead] +
                          packet::kEthernetBytes);
     }
-    const std::uint32_t number =
-        first_takes_all
-            ? 0
-            : index.find(flow_key(batch.memory() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
+    const std::uint8_t* frame = batch.memory() + std::size_t{slot} * packet::kSlotBytes + offset;
+    const std::uint32_t number = first_takes_all ? 0 : index.find(packet::flow_of(frame, layers));
     if (number == index.size()) {
-      const bool is_part = index.may_match(flow_key(batch[i].frame(), layers));
+      const bool is_part = index.may_match(packet::flow_of(frame, layers));
       drop(batch[i], is_part ? kDropFragment : kNoSa, std::nullopt, outcome);
       continue;
     }
-    const std::uint32_t text = text_length(layers.l3_length);
+    const std::uint32_t inner_length = packet::l3_length(frame, meta.length[slot], layers);
+    const std::uint32_t text = text_length(inner_length);
     const std::uint32_t front = fronts_[number];
     // Ethernet padding after the datagram is overwritten, so only what is beyond it needs tailroom
     const std::uint32_t end = offset + layers.l3 + text + cipher::kIcvBytes;
@@ -178,7 +177,7 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
               .sequence = static_cast<std::uint32_t>(sequence),
               .sequence_high = static_cast<std::uint32_t>(sequence >> 32),
               .shift = static_cast<std::uint16_t>(front),
-              .inner_length = layers.l3_length,
+              .inner_length = static_cast<std::uint16_t>(inner_length),
               .text_length = static_cast<std::uint16_t>(text),
               .l3 = layers.l3,
               .action = numbers.extended ? kProcessExtended : kProcess};

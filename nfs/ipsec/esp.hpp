@@ -52,9 +52,9 @@ inline packet::Layers layers_after_encapsulation(Aux const& aux) {
   return {.l3 = static_cast<std::uint8_t>(aux.l3),
           .l4 = static_cast<std::uint8_t>(l4),
           .payload = static_cast<std::uint8_t>(l4 + udp_bytes),
-          .flags = static_cast<std::uint8_t>(packet::kIpv4 | transport),
-          .payload_length = static_cast<std::uint16_t>(total - kIpv4Bytes - udp_bytes),
-          .l3_length = static_cast<std::uint16_t>(total)};
+          .family = packet::AddressFamily::kIpv4,
+          .flags = static_cast<std::uint16_t>(packet::kIpv4 | transport),
+          .payload_length = static_cast<std::uint16_t>(total - kIpv4Bytes - udp_bytes)};
 }
 
 /// Removes the outer headers of a packet whose text has been decrypted in place. The L2 header moves directly before

@@ -30,7 +30,7 @@ Aux aux_for(packet::Packet const& packet, std::uint32_t sequence, OuterHeaders c
   Aux aux{};
   aux.sequence = sequence;
   aux.l3 = packet.layers().l3;
-  aux.inner_length = packet.layers().l3_length;
+  aux.inner_length = static_cast<std::uint16_t>(packet.l3_length());
   aux.shift = static_cast<std::uint16_t>(outer.front);
   aux.text_length = static_cast<std::uint16_t>(text_length(aux.inner_length));
   aux.action = kProcess;

@@ -402,7 +402,9 @@ nf::Hints IpsecNf::hints() const {
   hints.gr = hints.gw = kMoved;
   hints.complete_reads = hints.complete_writes = kLayers;
   hints.prepare_reads = kFlow;
-  if (tunnels_->direction == Direction::kDecrypt) {
+  if (tunnels_->direction == Direction::kEncrypt) {
+    hints.prepare_reads |= packet::fields(packet::kIpv4Length);  // of datagrams with packet::kSurplus
+  } else {
     // prepare() looks for ESP where the payload begins; complete() parses what came out and holds it to the selector
     hints.prepare_reads |= packet::fields(packet::kPayload);
     hints.complete_reads |= kFlow | packet::fields(packet::kEthType, packet::kIpv4Version, packet::kIpv4Length,

@@ -32,7 +32,7 @@
 /// shift = 20 + 16 bytes earlier and ends 4 + 12 bytes later: 14 + 20 + 8 + 8 + 88 + 12 = 150 bytes.
 ///
 /// Shards. Only packets of the same association depend on each other, so association a (file order) belongs to shard
-/// a % N with its numbers, window and state file, and the divider sends its packets there. Packets without an
+/// a % N with its numbers, window and state file, and the sharder sends its packets there. Packets without an
 /// association are decided independently, by any shard.
 ///
 /// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
@@ -100,7 +100,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   Status start(nf::RunContext const& context) override;
   void join(nf::RunContext const& context) override { context_ = context; }
   Status finish() override;
-  /// If adopt() was never called, leaves the states opened for it unchanged.
+  /// If migrate_state() was never called, leaves the states opened for it unchanged.
   ~IpsecNf() override;
   /// Opens the states of associations missing in `before`. FailedPrecondition: another direction or state folder; else
   /// as Reservations::open().
@@ -179,7 +179,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   std::vector<Store> stores_;                 ///< of owned associations, in a run with a live tx
   std::vector<std::string> names_;            ///< by association: name of its state; empty: no state, or no live tx
   std::vector<std::optional<Kept>> kept_;     ///< by association
-  std::optional<Store> coming_;               ///< until adopt() or load()
+  std::optional<Store> coming_;               ///< until migrate_state() or load()
   std::vector<Reservations::Entry> awaited_;  ///< states in use by another NF, until load()
   std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: number in the old NF
 };

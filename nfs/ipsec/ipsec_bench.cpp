@@ -40,7 +40,7 @@ constexpr const char* kSaFile = R"(associations:
 )";
 
 std::unique_ptr<nf::Nf> make_nf(std::string const& direction) {
-  const ScratchFolder folder;
+  const catena::ScratchFolder folder;
   folder.write("sa.yaml", kSaFile);
   return value_or_throw(
       nf::testing::make_nf(catena_nf_ipsec(), "direction: " + direction + "\nsa: sa.yaml\n", folder.path()));

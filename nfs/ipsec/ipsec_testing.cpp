@@ -137,9 +137,11 @@ void expect_frames(std::vector<Frame> const& actual, std::vector<Frame> const& e
 std::vector<Frame> ipv4_frames(std::vector<Frame> const& frames) {
   std::vector<Frame> result;
   for (Frame const& frame : frames) {
-    const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    const packet::Layers layers = packet::parse(frame.data(), length);
     if ((layers.flags & packet::kIpv4) != 0) {
-      result.emplace_back(frame.begin(), frame.begin() + layers.l3 + layers.l3_length);
+      const std::uint32_t end = layers.l3 + packet::l3_length(frame.data(), length, layers);
+      result.emplace_back(frame.begin(), frame.begin() + end);
     }
   }
   return result;

@@ -11,7 +11,7 @@ OutboundIndex::OutboundIndex(std::span<const Association> associations) {
                  [](Association const& association) { return association.selector; });
 }
 
-bool OutboundIndex::may_match(FlowKey const& flow) const {
+bool OutboundIndex::may_match(packet::PacketFlow const& flow) const {
   return std::any_of(selectors_.begin(), selectors_.end(),
                      [&flow](Selector const& selector) { return selector.may_match(flow); });
 }

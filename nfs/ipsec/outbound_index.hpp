@@ -18,7 +18,7 @@ class OutboundIndex {
   /// True if find() returns 0 for every flow, so that the flow need not be read.
   bool first_takes_all() const { return !selectors_.empty() && selectors_.front().matches_all(); }
   /// File position of the first association with a matching selector; size() if no selector matches.
-  std::uint32_t find(FlowKey const& flow) const {
+  std::uint32_t find(packet::PacketFlow const& flow) const {
     const std::uint32_t count = size();
     std::uint32_t i = 0;
     while (i < count && !selectors_[i].matches(flow)) {
@@ -28,7 +28,7 @@ class OutboundIndex {
   }
   /// For a flow without a matching selector: true if a selector may match the whole datagram of which the packet is a
   /// fragment.
-  bool may_match(FlowKey const& flow) const;
+  bool may_match(packet::PacketFlow const& flow) const;
 
  private:
   std::vector<Selector> selectors_;  // file order

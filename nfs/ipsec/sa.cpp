@@ -91,7 +91,7 @@ Status read_authentication_key(nf::Config& config, Association& association) {
 }
 
 Result<std::uint32_t> read_tunnel_end(nf::Config& config, std::string_view key) {
-  CATENA_ASSIGN_OR_RETURN(const std::uint32_t address, read_address(config, key));
+  CATENA_ASSIGN_OR_RETURN(const std::uint32_t address, config.ipv4_address(key));
   const std::uint32_t first_byte = address >> 24;
   if (first_byte == 0 || first_byte >= 224) {
     return config.error(key, concat("'", key, "' must be a unicast address: it is one end of the tunnel"));

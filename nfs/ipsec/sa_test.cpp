@@ -63,7 +63,7 @@ TEST(SaFile, fills_in_what_is_not_said) {
   EXPECT_EQ(one.salt, (std::array<std::uint8_t, 4>{0xF0, 0xF1, 0xF2, 0xF3}));
   EXPECT_EQ(one.authentication_key.front(), 0x30);
   EXPECT_EQ(one.authentication_key.back(), 0x43);
-  EXPECT_TRUE(one.selector.matches({1, 2, 3, false, 0, 0}));
+  EXPECT_TRUE(one.selector.matches({packet::FlowKey::of_v4(1, 2, 0, 0, 3), false}));
   EXPECT_FALSE(one.udp.has_value());
   EXPECT_FALSE(one.extended_sequence);
   EXPECT_EQ(one.first_sequence, 1U);
@@ -111,8 +111,8 @@ TEST(SaFile, reads_every_key) {
   EXPECT_EQ(one.spi, 0xC0FFEE00U);
   EXPECT_EQ(one.encryption_key[15], 15);
   EXPECT_EQ(one.salt, (std::array<std::uint8_t, 4>{0, 0, 0, 1}));
-  EXPECT_TRUE(one.selector.matches({0x0A000001, 2, 17, true, 3, 53}));
-  EXPECT_FALSE(one.selector.matches({0x0A000001, 2, 17, true, 3, 54}));
+  EXPECT_TRUE(one.selector.matches({packet::FlowKey::of_v4(0x0A000001, 2, 3, 53, 17), true}));
+  EXPECT_FALSE(one.selector.matches({packet::FlowKey::of_v4(0x0A000001, 2, 3, 54, 17), true}));
   ASSERT_TRUE(one.udp.has_value());
   EXPECT_EQ(one.udp->source, 4501);
   EXPECT_EQ(one.udp->destination, 4502);

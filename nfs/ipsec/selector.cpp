@@ -42,7 +42,7 @@ Result<Prefix> read_prefix(nf::Config& config, std::string_view key) {
   const std::uint32_t mask = prefix.mask();
   if ((prefix.address & ~mask) != 0) {
     return config.error(key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ",
-                                    packet::to_string({prefix.address & mask, prefix.length})));
+                                    to_string(packet::Ipv4Prefix{prefix.address & mask, prefix.length})));
   }
   return Prefix{prefix.address, mask};
 }
@@ -110,15 +110,6 @@ Result<Selector> read_selector(nf::Config& config) {
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   return selector;
-}
-
-Result<std::uint32_t> read_address(nf::Config& config, std::string_view key) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string(key));
-  std::uint32_t address = 0;
-  if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.address(address); })) {
-    return config.error(key, concat("'", key, "' is '", text, "'; write an IPv4 address such as 192.0.2.1"));
-  }
-  return address;
 }
 
 }  // namespace catena::ipsec

@@ -20,15 +20,20 @@ Result<Selector> parse_selector(std::string_view text) {
   return read_selector(*config);
 }
 
-FlowKey udp_flow(std::uint32_t source, std::uint32_t destination, std::uint16_t sport, std::uint16_t dport) {
-  return {source, destination, packet::kProtocolUdp, true, sport, dport};
+packet::PacketFlow flow(std::uint32_t source, std::uint32_t destination, std::uint8_t protocol, bool has_ports,
+                        std::uint16_t sport, std::uint16_t dport) {
+  return {packet::FlowKey::of_v4(source, destination, sport, dport, protocol), has_ports};
+}
+
+packet::PacketFlow udp_flow(std::uint32_t source, std::uint32_t destination, std::uint16_t sport, std::uint16_t dport) {
+  return flow(source, destination, packet::kProtocolUdp, true, sport, dport);
 }
 
 TEST(Selector, without_keys_matches_everything) {
   const auto selector = parse_selector("{}");
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->matches(udp_flow(1, 2, 3, 4)));
-  EXPECT_TRUE(selector->matches({0xFFFFFFFF, 0, 47, false, 0, 0}));
+  EXPECT_TRUE(selector->matches(flow(0xFFFFFFFF, 0, 47, false, 0, 0)));
 }
 
 TEST(Selector, every_key_restricts) {
@@ -42,14 +47,14 @@ TEST(Selector, every_key_restricts) {
   EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 999, 53)));
   EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 2001, 53)));
   EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 1000, 54)));
-  EXPECT_FALSE(selector->matches({0x0A000001, 0xC0A80707, packet::kProtocolTcp, true, 1000, 53}));
+  EXPECT_FALSE(selector->matches(flow(0x0A000001, 0xC0A80707, packet::kProtocolTcp, true, 1000, 53)));
 }
 
 TEST(Selector, with_ports_never_matches_a_packet_without) {
   const auto selector = parse_selector("{source_port: 0-65535}");
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->matches(udp_flow(1, 2, 0, 0)));
-  EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
+  EXPECT_FALSE(selector->matches(flow(1, 2, packet::kProtocolUdp, false, 0, 0)));
 }
 
 TEST(Selector, with_opaque_ports_matches_only_what_shows_none) {
@@ -58,11 +63,11 @@ TEST(Selector, with_opaque_ports_matches_only_what_shows_none) {
     const auto selector = parse_selector(text);
     ASSERT_TRUE(selector.ok()) << selector.status();
     EXPECT_FALSE(selector->matches_all());
-    EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolTcp, true, 3, 4}));
-    EXPECT_FALSE(selector->may_match({1, 2, packet::kProtocolTcp, true, 3, 4}));
-    EXPECT_TRUE(selector->matches({1, 2, packet::kProtocolTcp, false, 0, 0}));
-    EXPECT_TRUE(selector->may_match({1, 2, packet::kProtocolTcp, false, 0, 0}));
-    EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
+    EXPECT_FALSE(selector->matches(flow(1, 2, packet::kProtocolTcp, true, 3, 4)));
+    EXPECT_FALSE(selector->may_match(flow(1, 2, packet::kProtocolTcp, true, 3, 4)));
+    EXPECT_TRUE(selector->matches(flow(1, 2, packet::kProtocolTcp, false, 0, 0)));
+    EXPECT_TRUE(selector->may_match(flow(1, 2, packet::kProtocolTcp, false, 0, 0)));
+    EXPECT_FALSE(selector->matches(flow(1, 2, packet::kProtocolUdp, false, 0, 0)));
   }
 }
 
@@ -71,10 +76,10 @@ TEST(Selector, may_match_a_part_whose_ports_cannot_be_read) {
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->may_match(udp_flow(1, 0x0A000001, 5, 6)));
   EXPECT_FALSE(selector->may_match(udp_flow(1, 0x0A000001, 6, 6)));
-  EXPECT_TRUE(selector->may_match({1, 0x0A000001, packet::kProtocolUdp, false, 0, 0}));
-  EXPECT_TRUE(selector->may_match({1, 0x0A000001, packet::kProtocolTcp, false, 0, 0}));
-  EXPECT_FALSE(selector->may_match({1, 0x0A000001, packet::kProtocolIcmp, false, 0, 0}));  // it has none to hide
-  EXPECT_FALSE(selector->may_match({1, 0x0B000001, packet::kProtocolUdp, false, 0, 0}));
+  EXPECT_TRUE(selector->may_match(flow(1, 0x0A000001, packet::kProtocolUdp, false, 0, 0)));
+  EXPECT_TRUE(selector->may_match(flow(1, 0x0A000001, packet::kProtocolTcp, false, 0, 0)));
+  EXPECT_FALSE(selector->may_match(flow(1, 0x0A000001, packet::kProtocolIcmp, false, 0, 0)));  // it has none to hide
+  EXPECT_FALSE(selector->may_match(flow(1, 0x0B000001, packet::kProtocolUdp, false, 0, 0)));
 }
 
 TEST(Selector, takes_protocols_by_name_and_number) {
@@ -119,22 +124,18 @@ TEST(Selector, says_where_and_how_a_key_is_wrong) {
   }
 }
 
-TEST(FlowKey, has_ports_only_where_they_can_be_read) {
+TEST(PacketFlow, has_ports_only_where_they_can_be_read) {
   using nf::testing::make_frame;
   std::vector<nf::testing::Frame> frames(3, make_frame(packet::kProtocolTcp, 0x01020304, 0x05060708, 9, 10, "x"));
   frames[1] = nf::testing::with_fragment(frames[1], 0x0001);  // a later one
   frames[2][23] = packet::kProtocolIcmp;
   nf::testing::PacketStore store(frames);
-  const auto key_of = [&store](std::uint32_t i) { return flow_key(store.all()[i].frame(), store.all()[i].layers()); };
-  const FlowKey first = key_of(0);
-  EXPECT_EQ(first.source, 0x01020304U);
-  EXPECT_EQ(first.destination, 0x05060708U);
-  EXPECT_EQ(first.protocol, packet::kProtocolTcp);
-  EXPECT_TRUE(first.has_ports);
-  EXPECT_EQ(first.source_port, 9);
-  EXPECT_EQ(first.destination_port, 10);
-  EXPECT_FALSE(key_of(1).has_ports);
-  EXPECT_FALSE(key_of(2).has_ports);
+  const auto seen = [&store](std::uint32_t i) {
+    return packet::flow_of(store.all()[i].frame(), store.all()[i].layers());
+  };
+  EXPECT_EQ(seen(0), flow(0x01020304, 0x05060708, packet::kProtocolTcp, true, 9, 10));
+  EXPECT_EQ(seen(1), flow(0x01020304, 0x05060708, packet::kProtocolTcp, false, 0, 0));
+  EXPECT_EQ(seen(2), flow(0x01020304, 0x05060708, packet::kProtocolIcmp, false, 0, 0));
 }
 
 }  // namespace

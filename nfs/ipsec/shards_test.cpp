@@ -321,7 +321,7 @@ TEST(Shards, of_decrypt_give_every_packet_what_one_nf_gives_it) {
   }
 }
 
-/// As Shards::run(), with the divider and each shard on a thread of its own.
+/// As Shards::run(), with the sharder and each shard on a thread of its own.
 std::vector<Fate> run_on_threads(Shards& shards, std::vector<Frame> const& frames) {
   PacketStore store(frames);
   std::vector<packet::Batch> units;
@@ -353,7 +353,7 @@ std::vector<Fate> run_on_threads(Shards& shards, std::vector<Frame> const& frame
   return shards.fates(store);
 }
 
-TEST(Shards, work_beside_each_other_and_the_divider) {
+TEST(Shards, work_beside_each_other_and_the_sharder) {
   for (const char* direction : {"encrypt", "decrypt"}) {
     const std::vector<Frame> frames = direction[0] == 'e' ? plain_traffic(2000) : protected_traffic(2000);
     Shards shards(direction, kFive, 3);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/core/text.hpp>
-#include <catena/packet/headers.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <bit>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace catena::lb {
 
-/// One end of a flow. Numbers in host order.
+/// One end of a flow with IPv4 addresses, compressed for EndpointIndex. Numbers in host order.
 struct Endpoint {
   std::uint32_t address = 0;
   std::uint16_t port = 0;
@@ -24,12 +24,19 @@ struct Endpoint {
   std::uint64_t key() const { return std::uint64_t{address} << 32 | std::uint64_t{port} << 16 | protocol; }
 };
 
-inline std::string to_string(std::uint32_t address) {
-  return concat(address >> 24, ".", (address >> 16) & 0xFF, ".", (address >> 8) & 0xFF, ".", address & 0xFF);
+/// The ends of a flow of TCP or UDP. Precondition: IPv4 addresses.
+inline Endpoint sender_of(packet::FlowKey const& flow) { return {flow.source.v4(), flow.source_port, flow.protocol}; }
+inline Endpoint receiver_of(packet::FlowKey const& flow) {
+  return {flow.destination.v4(), flow.destination_port, flow.protocol};
 }
+/// Precondition: both ends have one protocol.
+inline packet::FlowKey flow_between(Endpoint const& source, Endpoint const& destination) {
+  return packet::FlowKey::of_v4(source.address, destination.address, source.port, destination.port, source.protocol);
+}
+
 /// "203.0.113.10:80/tcp"
 inline std::string to_string(Endpoint const& endpoint) {
-  return concat(to_string(endpoint.address), ":", endpoint.port,
+  return concat(packet::to_string(packet::Address::of_v4(endpoint.address), endpoint.port),
                 endpoint.protocol == packet::kProtocolTcp ? "/tcp" : "/udp");
 }
 

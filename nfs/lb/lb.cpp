@@ -3,7 +3,6 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/tcp_state.hpp>
-#include <catena/packet/headers.hpp>
 #include <catena/packet/icmp_error.hpp>
 
 #include <absl/cleanup/cleanup.h>
@@ -56,10 +55,10 @@ constexpr std::uint32_t kHeadersAhead = 4;
 constexpr packet::FieldSet kRewritten = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum,
                                                        packet::kL4Sport, packet::kL4Dport, packet::kL4Checksum);
 
-std::uint64_t hash_of(Endpoint const& source, Endpoint const& destination) {
-  const std::uint64_t addresses = std::uint64_t{source.address} << 32 | destination.address;
+std::uint64_t hash_of(packet::FlowKey const& flow) {
+  const std::uint64_t addresses = std::uint64_t{flow.source.v4()} << 32 | flow.destination.v4();
   const std::uint64_t rest =
-      std::uint64_t{source.port} << 32 | std::uint64_t{destination.port} << 16 | destination.protocol;
+      std::uint64_t{flow.source_port} << 32 | std::uint64_t{flow.destination_port} << 16 | flow.protocol;
   return mix(mix(addresses) + rest);
 }
 
@@ -71,8 +70,8 @@ bool is_over(Flow const& flow) {
   return (flow.tcp_state & nf::kTcpFinFromInitiator) != 0 || nf::tcp_phase(flow.tcp_state) == nf::TcpPhase::kClosing;
 }
 
-bool is_client_of(Flow const& flow, Endpoint const& endpoint) {
-  return flow.client_address == endpoint.address && flow.client_port == endpoint.port;
+bool is_client_of(Flow const& flow, packet::Address const& address, std::uint16_t port) {
+  return flow.client_address == address.v4() && flow.client_port == port;
 }
 
 std::uint8_t state_after(Flow const& flow, std::uint8_t flags, bool is_from_client) {
@@ -290,8 +289,12 @@ Status Lb::load(nf::StateReader& state) {
     const Endpoint client{flow.client_address, flow.client_port, protocol};
     Endpoint const& service = services_.services()[flow.service].endpoint;
     Endpoint const& backend = services_.backend(flow.backend).endpoint;
-    return FlowTable::FlowSlot{hash_of(client, service), hash_of(backend, client),
-                               flow_to_backend(client, service, flow.service), flow_to_client(backend, client)};
+    const packet::FlowKey request = flow_between(client, service);
+    const packet::FlowKey response = flow_between(backend, client);
+    const std::uint64_t to_backend = hash_of(request);
+    const std::uint64_t to_client = hash_of(response);
+    return FlowTable::FlowSlot{to_backend, to_client, flow_to_backend(request, to_backend, flow.service),
+                               flow_to_client(response, to_client)};
   });
   nf::PacketClock clock;
   clock.load(state);
@@ -367,34 +370,23 @@ void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outco
 }
 
 Lb::Sighting Lb::inspect(packet::Packet const& packet) const {
-  Sighting seen{};
-  const std::uint8_t* l3 = packet.l3();
-  seen.source.address = packet::load_be32(l3 + 12);
-  seen.destination.address = packet::load_be32(l3 + 16);
-  seen.source.protocol = seen.destination.protocol = l3[9];
-  if (packet.is(packet::kFragment) && services_.has_service_address(seen.destination.address, l3[9])) {
-    seen.side = Side::kFragmentToService;
-    return seen;
+  const packet::PacketFlow flow = packet::flow_of(packet.frame(), packet.layers());
+  const auto sighting = [&flow](Side side, std::uint64_t hash = 0, std::uint16_t service = 0) {
+    return Sighting{flow.key, hash, side, service};
+  };
+  if (packet.is(packet::kFragment) && services_.has_service_address(flow.key.destination.v4(), flow.key.protocol)) {
+    return sighting(Side::kFragmentToService);
   }
-  if (!packet::has_whole_ports(packet.layers().flags)) {
-    if (settings_.translates_errors && packet.is(packet::kIcmp) && packet::is_icmp_error(packet.l4()[0])) {
-      seen.side = Side::kIcmpError;
-    }
-    return seen;
+  if (!flow.has_ports) {
+    const bool is_error =
+        settings_.translates_errors && packet.is(packet::kIcmp) && packet::is_icmp_error(packet.l4()[0]);
+    return sighting(is_error ? Side::kIcmpError : Side::kNeither);
   }
-  const packet::Ports ports = packet::load_ports(packet.l4());
-  seen.source.port = ports.source;
-  seen.destination.port = ports.destination;
-  seen.service = services_.service_at(seen.destination);
-  if (seen.service != ServiceTable::kNone) {
-    seen.side = Side::kClient;
-  } else if (services_.has_backend_at(seen.source)) {
-    seen.side = Side::kBackend;
-  } else {
-    return seen;
+  if (const std::uint16_t service = services_.service_at(receiver_of(flow.key)); service != ServiceTable::kNone) {
+    return sighting(Side::kClient, hash_of(flow.key), service);
   }
-  seen.hash = hash_of(seen.source, seen.destination);
-  return seen;
+  return services_.has_backend_at(sender_of(flow.key)) ? sighting(Side::kBackend, hash_of(flow.key))
+                                                       : sighting(Side::kNeither);
 }
 
 void Lb::start_clock(std::uint64_t stamp_ns) {
@@ -426,21 +418,22 @@ void Lb::decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf
   }
 }
 
-FlowTable::Id Lb::flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service) {
-  return flows_.find(hash_of(client, service_end), [&](Flow const& candidate) {
-    return candidate.service == service && is_client_of(candidate, client);
+FlowTable::Id Lb::flow_to_backend(packet::FlowKey const& request, std::uint64_t hash, std::uint16_t service) {
+  return flows_.find(hash, [&](Flow const& candidate) {
+    return candidate.service == service && is_client_of(candidate, request.source, request.source_port);
   });
 }
 
-FlowTable::Id Lb::flow_to_client(Endpoint const& backend, Endpoint const& client) {
-  return flows_.find(hash_of(backend, client), [&](Flow const& candidate) {
-    return is_client_of(candidate, client) && services_.backend(candidate.backend).endpoint == backend;
+FlowTable::Id Lb::flow_to_client(packet::FlowKey const& response, std::uint64_t hash) {
+  return flows_.find(hash, [&](Flow const& candidate) {
+    return is_client_of(candidate, response.destination, response.destination_port) &&
+           services_.backend(candidate.backend).endpoint == sender_of(response);
   });
 }
 
 void Lb::decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
   const std::uint8_t flags = tcp_flags(packet);
-  FlowTable::Id flow = flow_to_backend(seen.source, seen.destination, seen.service);
+  FlowTable::Id flow = flow_to_backend(seen.flow, seen.hash, seen.service);
   if (flow != FlowTable::kNone) {
     const bool starts_again = opens(flags) && is_over(flows_[flow]);
     if (starts_again || services_.backend(flows_[flow].backend).state == BackendState::kDown) {
@@ -473,27 +466,29 @@ std::uint16_t Lb::start_flow(Sighting const& seen, std::uint8_t tcp_flags) {
   if (number == ServiceTable::kNone || (tcp_flags & nf::kTcpRst) != 0) {
     return number;  // a RST begins nothing
   }
-  const bool is_udp = seen.source.protocol == packet::kProtocolUdp;
+  const bool is_udp = seen.flow.protocol == packet::kProtocolUdp;
   flows_.make_room(is_udp);
   Endpoint const& backend = services_.backend(number).endpoint;
   Flow flow;
-  flow.client_address = seen.source.address;
-  flow.client_port = seen.source.port;
+  flow.client_address = seen.flow.source.v4();
+  flow.client_port = seen.flow.source_port;
   flow.service = seen.service;
   flow.backend = number;
   flow.is_udp = is_udp;
   flow.tcp_state = state_after(flow, tcp_flags, true);
-  const FlowTable::Id twin = flow_to_client(backend, seen.source);
-  if (flows_.insert(flow, seen.hash, hash_of(backend, seen.source), twin) == FlowTable::kNone) {
+  const packet::FlowKey response = flow_between(backend, sender_of(seen.flow));
+  const std::uint64_t to_client = hash_of(response);
+  const FlowTable::Id twin = flow_to_client(response, to_client);
+  if (flows_.insert(flow, seen.hash, to_client, twin) == FlowTable::kNone) {
     ++flows_not_tracked_;
   }
   return number;
 }
 
 void Lb::decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
-  const FlowTable::Id flow = flow_to_client(seen.source, seen.destination);
+  const FlowTable::Id flow = flow_to_client(seen.flow, seen.hash);
   const std::uint16_t number = flow != FlowTable::kNone            ? flows_[flow].backend
-                               : settings_.translates_without_flow ? services_.only_backend_at(seen.source)
+                               : settings_.translates_without_flow ? services_.only_backend_at(sender_of(seen.flow))
                                                                    : ServiceTable::kNone;
   if (number == ServiceTable::kNone) {
     aux.action = kKeep;
@@ -525,35 +520,35 @@ void Lb::decide_from_backend(packet::Packet const& packet, Sighting const& seen,
 void Lb::translate_error(packet::Packet const& packet, nf::Outcome& outcome) {
   const std::variant<packet::Quote, packet::QuoteProblem> read = packet::read_quote(packet);
   packet::Quote const* quote = std::get_if<packet::Quote>(&read);
-  if (quote == nullptr || quote->protocol == packet::kProtocolIcmp ||
-      quote->source.address != packet::load_be32(packet.l3() + 16)) {
+  const packet::FlowKey error = packet::flow_without_ports(packet.l3());
+  if (quote == nullptr || quote->flow.protocol == packet::kProtocolIcmp || quote->flow.source != error.destination) {
     return;
   }
-  const Endpoint source{quote->source.address, quote->source.port, quote->protocol};
-  const Endpoint destination{quote->destination.address, quote->destination.port, quote->protocol};
-  packet::QuoteEnds ends{quote->source, quote->destination, packet::load_be32(packet.l3() + 12), source.address};
+  const packet::FlowKey answered = quote->flow.reversed();  // the flow whose packets the error's receiver gets
+  const std::uint64_t hash = hash_of(answered);
+  packet::QuoteEnds ends{quote->flow, error.source, error.destination};
   std::uint16_t number = ServiceTable::kNone;
-  if (const std::uint16_t service = services_.service_at(source); service != ServiceTable::kNone) {
-    const FlowTable::Id flow = flow_to_backend(destination, source, service);
-    number = flow != FlowTable::kNone ? flows_[flow].backend : services_.choose(service, hash_of(destination, source));
+  if (const std::uint16_t service = services_.service_at(receiver_of(answered)); service != ServiceTable::kNone) {
+    const FlowTable::Id flow = flow_to_backend(answered, hash, service);
+    number = flow != FlowTable::kNone ? flows_[flow].backend : services_.choose(service, hash);
     if (number == ServiceTable::kNone) {
       return drop(packet, kNoBackend, outcome);
     }
     Endpoint const& backend = services_.backend(number).endpoint;
-    ends.source = {backend.address, backend.port};
-    ends.outer_destination = backend.address;
+    ends.flow.source = ends.outer_destination = packet::Address::of_v4(backend.address);
+    ends.flow.source_port = backend.port;
   } else {
-    const FlowTable::Id flow = flow_to_client(destination, source);
+    const FlowTable::Id flow = flow_to_client(answered, hash);
     number = flow != FlowTable::kNone            ? flows_[flow].backend
-             : settings_.translates_without_flow ? services_.only_backend_at(destination)
+             : settings_.translates_without_flow ? services_.only_backend_at(sender_of(answered))
                                                  : ServiceTable::kNone;
     if (number == ServiceTable::kNone) {
       return;
     }
     const std::uint16_t known = flow != FlowTable::kNone ? flows_[flow].service : services_.backend(number).service;
     Endpoint const& end = services_.services()[known].endpoint;
-    ends.destination = {end.address, end.port};
-    ends.outer_source = end.address;
+    ends.flow.destination = ends.outer_source = packet::Address::of_v4(end.address);
+    ends.flow.destination_port = end.port;
   }
   packet::rewrite_error(packet, *quote, ends);
   packet.mark_rewritten();

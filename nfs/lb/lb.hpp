@@ -38,7 +38,7 @@ class Lb final : public nf::Nf, public nf::Portable {
 
   /// Activates `services` for the packets of later batches; flows stay with backends that are not down. Call it while
   /// no batch is between prepare() and complete(). With several shards, call it on each of them with the same services
-  /// while no packet is between divider and complete(), so that all shards apply the same services to the same packets.
+  /// while no packet is between sharder and complete(), so that all shards apply the same services to the same packets.
   /// Errors, which change nothing: as ServiceTable::update().
   Status update(std::span<const Service> services);
 
@@ -71,9 +71,8 @@ class Lb final : public nf::Nf, public nf::Portable {
   enum class Side : std::uint8_t { kNeither, kClient, kBackend, kFragmentToService, kIcmpError };
   /// Classification of a packet by its headers alone.
   struct Sighting {
-    Endpoint source;
-    Endpoint destination;
-    std::uint64_t hash;     // of the 5-tuple; for kClient and kBackend
+    packet::FlowKey flow;
+    std::uint64_t hash;     // of the flow; for kClient and kBackend
     Side side;              // sender of the packet
     std::uint16_t service;  // for kClient
   };
@@ -90,9 +89,10 @@ class Lb final : public nf::Nf, public nf::Portable {
   /// Backend for an unknown flow, which is added if space permits; ServiceTable::kNone if no backend is up.
   std::uint16_t start_flow(Sighting const& seen, std::uint8_t tcp_flags);
   void translate_error(packet::Packet const& packet, nf::Outcome& outcome);
-  /// The known flow of a client and a service, or of a backend and a client, or kNone.
-  FlowTable::Id flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service);
-  FlowTable::Id flow_to_client(Endpoint const& backend, Endpoint const& client);
+  /// The known flow of a request from a client to a service, or of a response from a backend to a client, or kNone.
+  /// `hash`: of the request or response.
+  FlowTable::Id flow_to_backend(packet::FlowKey const& request, std::uint64_t hash, std::uint16_t service);
+  FlowTable::Id flow_to_client(packet::FlowKey const& response, std::uint64_t hash);
 
   struct Numbers;
   Numbers load_services(nf::StateReader& state) const;

@@ -75,7 +75,7 @@ class Oracle : public ::testing::Test {
   static std::string rule(std::string_view protocol, std::uint32_t number, std::uint16_t service_port,
                           std::uint32_t backend, std::uint16_t backend_port) {
     const auto end = [](std::uint32_t address, std::uint16_t port) {
-      return concat("[\"", to_string(address), "\", ", port, "]");
+      return concat("[\"", packet::to_string(packet::Address::of_v4(address)), "\", ", port, "]");
     };
     return concat("{\"protocol\": \"", protocol, "\", \"client\": ", end(client_address(number), client_port(number)),
                   ", \"service\": ", end(kServiceAddress, service_port), ", \"backend\": ", end(backend, backend_port),

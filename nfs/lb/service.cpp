@@ -2,7 +2,6 @@
 #include "service.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/text_file.hpp>
 #include <catena/nf/timeouts.hpp>
 
 #include <algorithm>
@@ -28,7 +27,8 @@ bool is_name(std::string_view text) {
 bool is_host_address(std::uint32_t address) { return address >> 24 != 0 && address < 0xE0000000; }
 
 std::string no_host_address(std::uint32_t address) {
-  return concat("'address' is ", to_string(address), ", which no host can have; write its unicast address");
+  return concat("'address' is ", to_string(packet::Address::of_v4(address)),
+                ", which no host can have; write its unicast address");
 }
 
 /// Looks through the services one after another and stops at the first mistake.
@@ -122,20 +122,10 @@ class Examination {
   std::size_t backends_ = 0;
 };
 
-Result<std::uint32_t> read_address(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string("address"));
-  nf::TextCursor cursor(text, "");
-  std::uint32_t address = 0;
-  if (!cursor.next_line() || !cursor.address(address) || !cursor.at_end() || cursor.next_line()) {
-    return config.error("address", concat("'address' is '", text, "'; write an IPv4 address such as 203.0.113.10"));
-  }
-  return address;
-}
-
 Result<Backend> read_backend(nf::Config& config, std::uint16_t service_port) {
   Backend backend;
   CATENA_ASSIGN_OR_RETURN(backend.name, config.string("name"));
-  CATENA_ASSIGN_OR_RETURN(backend.address, read_address(config));
+  CATENA_ASSIGN_OR_RETURN(backend.address, config.ipv4_address("address"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t port, config.integer_or("port", service_port, 1, 65535));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t weight, config.integer_or("weight", 1, 1, kMaxWeight));
   CATENA_ASSIGN_OR_RETURN(const std::string state, config.one_of("state", {"up", "drain", "down"}, "up"));
@@ -155,7 +145,7 @@ struct ReadService {
 Result<ReadService> read_service(nf::Config& config) {
   ReadService read;
   Endpoint& endpoint = read.service.endpoint;
-  CATENA_ASSIGN_OR_RETURN(endpoint.address, read_address(config));
+  CATENA_ASSIGN_OR_RETURN(endpoint.address, config.ipv4_address("address"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t port, config.integer("port", 1, 65535));
   CATENA_ASSIGN_OR_RETURN(const std::string protocol, config.one_of("protocol", {"tcp", "udp"}));
   CATENA_ASSIGN_OR_RETURN(read.backends, config.sections("backends"));

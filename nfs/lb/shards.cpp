@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shards.hpp"
 
-#include <catena/packet/headers.hpp>
 #include <catena/packet/icmp_error.hpp>
 
 #include <map>
@@ -70,11 +69,8 @@ std::optional<std::uint32_t> ClientSharder::shard_of(packet::Packet const& packe
 }
 
 std::optional<Endpoint> ClientSharder::client_of(packet::Packet const& packet) const {
-  const std::uint8_t* l3 = packet.l3();
-  if (packet::has_whole_ports(packet.layers().flags)) {
-    const packet::Ports ports = packet::load_ports(packet.l4());
-    return client_of({packet::load_be32(l3 + 12), ports.source, l3[9]},
-                     {packet::load_be32(l3 + 16), ports.destination, l3[9]});
+  if (const packet::PacketFlow flow = packet::flow_of(packet.frame(), packet.layers()); flow.has_ports) {
+    return client_of(flow.key);
   }
   if (!translates_errors_ || !packet.is(packet::kIcmp) || !packet::is_icmp_error(packet.l4()[0])) {
     return std::nullopt;
@@ -85,15 +81,14 @@ std::optional<Endpoint> ClientSharder::client_of(packet::Packet const& packet) c
     return std::nullopt;
   }
   // it goes with what its receiver got: the quoted datagram the other way round
-  return client_of({quote->destination.address, quote->destination.port, quote->protocol},
-                   {quote->source.address, quote->source.port, quote->protocol});
+  return client_of(quote->flow.reversed());
 }
 
-std::optional<Endpoint> ClientSharder::client_of(Endpoint const& source, Endpoint const& destination) const {
-  if (shards_->has_service_at(destination)) {
-    return source;
+std::optional<Endpoint> ClientSharder::client_of(packet::FlowKey const& flow) const {
+  if (shards_->has_service_at(receiver_of(flow))) {
+    return sender_of(flow);
   }
-  return shards_->has_backend_at(source) ? std::optional(destination) : std::nullopt;
+  return shards_->has_backend_at(sender_of(flow)) ? std::optional(receiver_of(flow)) : std::nullopt;
 }
 
 }  // namespace catena::lb

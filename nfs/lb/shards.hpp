@@ -26,7 +26,7 @@ class Shards {
  public:
   explicit Shards(std::uint32_t count);
   std::uint32_t count() const { return count_; }
-  /// The shard of a client endpoint, equal for all dividers. The hash is keyed with a random number, because clients
+  /// The shard of a client endpoint, equal for all sharders. The hash is keyed with a random number, because clients
   /// choose their ports.
   std::uint32_t shard_of(Endpoint const& client) const {
     return static_cast<std::uint32_t>((mix(mix(client.key() ^ key_) + key_) >> 32) * count_ >> 32);
@@ -63,7 +63,7 @@ class ClientSharder final : public nf::Sharder {
 
  private:
   std::optional<Endpoint> client_of(packet::Packet const& packet) const;
-  std::optional<Endpoint> client_of(Endpoint const& source, Endpoint const& destination) const;
+  std::optional<Endpoint> client_of(packet::FlowKey const& flow) const;
 
   std::shared_ptr<Shards> shards_;
   bool translates_errors_;

@@ -142,7 +142,7 @@ class ShardedLb {
   Lb& lb(std::size_t shard) { return *lbs_[shard]; }
   nf::Sharder& sharder() { return *sharder_; }
 
-  /// What became of the packets, in their order. The divider is one round ahead of the load balancers.
+  /// What became of the packets, in their order. The sharder is one round ahead of the load balancers.
   std::vector<PacketResult> process(Traffic const& traffic) {
     constexpr std::size_t kRound = 3000;
     std::vector<PacketResult> results(traffic.frames.size());
@@ -173,7 +173,7 @@ class ShardedLb {
     }
     return sum;
   }
-  /// Instead of the divider: packets in turn.
+  /// Instead of the sharder: packets in turn.
   bool ignores_sharder = false;
 
  private:
@@ -188,7 +188,7 @@ class ShardedLb {
     std::vector<std::vector<std::size_t>> parts(this->count());
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto shard = ignores_sharder ? std::nullopt : sharder_->shard_of(store.all()[i]);
-      // what the divider leaves open may go anywhere
+      // what the sharder leaves open may go anywhere
       parts[shard.value_or(static_cast<std::uint32_t>((first + i) % this->count()))].push_back(first + i);
     }
     return parts;
@@ -227,7 +227,7 @@ void expect_same(std::vector<PacketResult> const& results, std::vector<PacketRes
   }
 }
 
-/// What one load balancer makes of it, without a divider.
+/// What one load balancer makes of it, without a sharder.
 std::vector<PacketResult> by_one(std::string const& yaml, Traffic const& traffic) {
   RunOptions options;
   options.arrivals_ns = traffic.arrivals_ns;
@@ -338,7 +338,7 @@ TEST_P(Sharded, an_update_of_all_takes_effect_at_the_same_packet_as_in_one) {
   }
 }
 
-TEST(Shards, another_division_gives_other_packets) {
+TEST(Shards, another_number_of_shards_gives_other_packets) {
   const std::string yaml = concat(kLimits, kShort);
   const Traffic traffic = mixed_traffic(300, 3000);
   ShardedLb sharded(yaml, 3);
@@ -364,7 +364,7 @@ TEST(Shards, requests_answers_and_errors_of_a_client_go_to_one_and_all_get_a_sha
     ASSERT_LT(*first, kCount);
     for (std::uint32_t at = 0; at < tcp.size(); ++at) {
       ASSERT_EQ(sharded.sharder().shard_of(store.all()[at]), first) << at;
-      ASSERT_EQ(another->shard_of(store.all()[at]), first) << "dividers of several sources agree";
+      ASSERT_EQ(another->shard_of(store.all()[at]), first) << "sharders of several sources agree";
     }
     ++clients_of[*first];
   }

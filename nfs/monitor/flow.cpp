@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow.hpp"
 
-#include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <random>
@@ -12,19 +11,17 @@ namespace {
 // RFC 9565: the data offset's bits in tcpControlBits are zero.
 constexpr std::uint16_t kTcpFlagBits = 0x0FFF;
 
-FlowKey read_key(packet::Packet const& packet) {
-  const std::uint8_t* ip = packet.l3();
+packet::Ipv4FlowKey read_key(packet::Packet const& packet) {
+  packet::FlowKey key = packet::flow_without_ports(packet.l3());
   const std::uint8_t* l4 = packet.l4();
-  std::uint16_t sport = 0;
-  std::uint16_t dport = 0;
   if (packet.is(packet::kPorts)) {
     const packet::Ports ports = packet::load_ports(l4);
-    sport = ports.source;
-    dport = ports.destination;
+    key.source_port = ports.source;
+    key.destination_port = ports.destination;
   } else if (packet.is(packet::kIcmp)) {
-    dport = packet::load_be16(l4);
+    key.destination_port = packet::load_be16(l4);
   }
-  return FlowKey::of(packet::load_be32(ip + 12), packet::load_be32(ip + 16), sport, dport, ip[9]);
+  return packet::Ipv4FlowKey::of(key);
 }
 
 }  // namespace
@@ -36,11 +33,7 @@ FlowHash::FlowHash() {
   }
 }
 
-std::string dotted(std::uint32_t address) {
-  return concat(address >> 24, ".", address >> 16 & 0xFF, ".", address >> 8 & 0xFF, ".", address & 0xFF);
-}
-
-FlowKey key_of(packet::Packet const& packet) { return read_key(packet); }
+packet::Ipv4FlowKey key_of(packet::Packet const& packet) { return read_key(packet); }
 
 Observation observe(packet::Packet const& packet) {
   const std::uint8_t* ip = packet.l3();

@@ -2,37 +2,20 @@
 #pragma once
 
 #include <catena/packet/batch.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <cstdint>
-#include <string>
 
-/// Flow keys, per-packet observations, and exported records with their end reason.
+/// Flows, per-packet observations, and exported records with their end reason. A flow is the common properties of its
+/// packets (RFC 7011, section 2). Packets without ports have 0 for both; ICMP has type * 256 + code as its destination
+/// port, the value of icmpTypeCodeIPv4.
 namespace catena::monitor {
-
-/// The common properties of packets of one flow (RFC 7011, section 2), as two words for fast comparison and hashing.
-/// Addresses and ports in host order. Packets without ports have 0 for both; ICMP has type * 256 + code as its
-/// destination port, the value of icmpTypeCodeIPv4.
-struct FlowKey {
-  std::uint64_t addresses = 0;  ///< source, destination
-  std::uint64_t transport = 0;  ///< source port, destination port, 24 bits 0, protocol
-
-  static FlowKey of(std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
-                    std::uint8_t protocol) {
-    return {std::uint64_t{src} << 32 | dst, std::uint64_t{sport} << 48 | std::uint64_t{dport} << 32 | protocol};
-  }
-  std::uint32_t src() const { return static_cast<std::uint32_t>(addresses >> 32); }
-  std::uint32_t dst() const { return static_cast<std::uint32_t>(addresses); }
-  std::uint16_t sport() const { return static_cast<std::uint16_t>(transport >> 48); }
-  std::uint16_t dport() const { return static_cast<std::uint16_t>(transport >> 32); }
-  std::uint8_t protocol() const { return static_cast<std::uint8_t>(transport); }
-  bool operator==(FlowKey const&) const = default;
-};
 
 /// A hash of keys with random seeds, because senders choose the keys. Two FlowHash objects are independent.
 class FlowHash {
  public:
   FlowHash();
-  std::uint64_t operator()(FlowKey const& key) const {
+  std::uint64_t operator()(packet::Ipv4FlowKey const& key) const {
     return fold(fold(key.addresses ^ seeds_[0], key.transport ^ seeds_[1]) ^ seeds_[0], seeds_[2]);
   }
 
@@ -46,12 +29,9 @@ class FlowHash {
   std::uint64_t seeds_[3];
 };
 
-/// "192.0.2.1" of an address in host order.
-std::string dotted(std::uint32_t address);
-
 /// The monitor's input from one packet.
 struct Observation {
-  FlowKey key;
+  packet::Ipv4FlowKey key;
   std::uint64_t arrival_ns;  ///< as stamped; may decrease from one packet to the next
   std::uint16_t length;      ///< IPv4 total length, bytes
   std::uint16_t tcp_flags;   ///< the 12 bits after the data offset; 0 without a TCP header
@@ -59,7 +39,7 @@ struct Observation {
 };
 
 /// The packet's flow. Precondition: packet.is(packet::kIpv4).
-FlowKey key_of(packet::Packet const& packet);
+packet::Ipv4FlowKey key_of(packet::Packet const& packet);
 /// Precondition: packet.is(packet::kIpv4).
 Observation observe(packet::Packet const& packet);
 
@@ -74,7 +54,7 @@ enum class EndReason : std::uint8_t {
 
 /// One exported record: the packets of a flow since its start, or since its last active time-out.
 struct FlowRecord {
-  FlowKey key;
+  packet::Ipv4FlowKey key;
   std::uint64_t packets;
   std::uint64_t bytes;      ///< sum of IPv4 total lengths
   std::uint64_t first_ns;   ///< earliest and

@@ -16,7 +16,7 @@ namespace catena::monitor {
 
 /// Sums over the packets of one flow in a batch.
 struct FlowSum {
-  FlowKey key;
+  packet::Ipv4FlowKey key;
   std::uint64_t packets;
   std::uint64_t bytes;     ///< IPv4 total lengths
   std::uint64_t first_ns;  ///< earliest and

@@ -40,14 +40,14 @@ void FlowTable::prefetch_flow(std::uint64_t hash) const {
   }
 }
 
-void FlowTable::prefetch_order(FlowKey const& key, std::uint64_t hash) const {
+void FlowTable::prefetch_order(packet::Ipv4FlowKey const& key, std::uint64_t hash) const {
   if (const std::uint32_t flow = find(key, hash); flow != kNone) {
     __builtin_prefetch(&order_[order_[flow].older], 1);
     __builtin_prefetch(&order_[order_[flow].newer], 1);
   }
 }
 
-std::uint32_t FlowTable::insert(FlowKey const& key, std::uint64_t hash, std::uint64_t clock_ns) {
+std::uint32_t FlowTable::insert(packet::Ipv4FlowKey const& key, std::uint64_t hash, std::uint64_t clock_ns) {
   std::uint32_t flow = free_;
   if (flow == kNone) {
     flow = never_used_++;

@@ -13,7 +13,7 @@ namespace catena::monitor {
 
 /// Counters of a flow in the table; one cache line.
 struct alignas(64) Flow {
-  FlowKey key;
+  packet::Ipv4FlowKey key;
   std::uint64_t packets;
   std::uint64_t bytes;
   std::uint64_t first_ns;
@@ -48,15 +48,15 @@ class FlowTable {
   /// `capacity`: 1 to kMaxCapacity. ResourceExhausted if the memory cannot be reserved.
   static Result<FlowTable> create(std::uint32_t capacity);
 
-  std::uint64_t hash(FlowKey const& key) const { return hash_(key); }
+  std::uint64_t hash(packet::Ipv4FlowKey const& key) const { return hash_(key); }
   /// The three steps to prefetch the memory of find() and touch(), for several keys in parallel: each step loads the
   /// memory requested by the previous one.
   void prefetch_head(std::uint64_t hash) const { __builtin_prefetch(&heads_[hash & mask_]); }
   void prefetch_flow(std::uint64_t hash) const;
-  void prefetch_order(FlowKey const& key, std::uint64_t hash) const;
+  void prefetch_order(packet::Ipv4FlowKey const& key, std::uint64_t hash) const;
 
   /// The flow's position, or kNone.
-  std::uint32_t find(FlowKey const& key, std::uint64_t hash) const {
+  std::uint32_t find(packet::Ipv4FlowKey const& key, std::uint64_t hash) const {
     std::uint32_t at = heads_[hash & mask_] - 1;
     while (at != kNone && flows_[at].key != key) {
       at = flows_[at].next;
@@ -64,7 +64,7 @@ class FlowTable {
     return at;
   }
   /// Adds a flow with counters 0 as the newest. Preconditions: not full(), and the key is not in the table.
-  std::uint32_t insert(FlowKey const& key, std::uint64_t hash, std::uint64_t clock_ns);
+  std::uint32_t insert(packet::Ipv4FlowKey const& key, std::uint64_t hash, std::uint64_t clock_ns);
   /// Makes the flow the newest, used at `clock_ns`.
   void touch(std::uint32_t flow, std::uint64_t clock_ns) {
     order_[flow].used_ns = clock_ns;

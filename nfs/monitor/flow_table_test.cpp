@@ -9,27 +9,12 @@
 #include <random>
 #include <set>
 
+#include "monitor_testing.hpp"
+
 namespace catena::monitor {
 namespace {
 
-FlowKey key_of(std::uint32_t number) { return FlowKey::of(number, ~number, 1, 2, 17); }
-
-TEST(FlowKey, gives_back_what_it_was_made_of) {
-  const FlowKey key = FlowKey::of(0xC0000201, 0xFEDCBA98, 0xFFFE, 0x8001, 255);
-  EXPECT_EQ(key.src(), 0xC0000201);
-  EXPECT_EQ(key.dst(), 0xFEDCBA98);
-  EXPECT_EQ(key.sport(), 0xFFFE);
-  EXPECT_EQ(key.dport(), 0x8001);
-  EXPECT_EQ(key.protocol(), 255);
-}
-
-TEST(FlowKey, differs_where_any_part_differs) {
-  const std::vector<FlowKey> keys{FlowKey::of(1, 2, 3, 4, 6),  FlowKey::of(2, 1, 3, 4, 6), FlowKey::of(1, 2, 4, 3, 6),
-                                  FlowKey::of(1, 2, 3, 4, 17), FlowKey::of(1, 2, 3, 5, 6), FlowKey::of(1, 3, 3, 4, 6)};
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    EXPECT_EQ(std::count(keys.begin(), keys.end(), keys[i]), 1) << i;
-  }
-}
+packet::Ipv4FlowKey key_of(std::uint32_t number) { return testing::key(number, ~number, 1, 2, 17); }
 
 TEST(FlowTable, of_one_flow_works) {
   FlowTable table = std::move(*FlowTable::create(1));
@@ -94,7 +79,7 @@ TEST(FlowTable, keys_that_follow_each_other_have_hashes_that_do_not) {
   std::set<std::uint64_t> low_bits;
   constexpr std::uint32_t kKeys = 65'536;
   for (std::uint32_t number = 0; number < kKeys; ++number) {
-    low_bits.insert(table.hash(FlowKey::of(0x0A000000 + number, 0x0B000000, 1024, 80, 6)) % kKeys);
+    low_bits.insert(table.hash(testing::key(0x0A000000 + number, 0x0B000000, 1024, 80, 6)) % kKeys);
   }
   // of random values, 1 - 1/e are distinct: 41,427, with a deviation of about 100
   EXPECT_GT(low_bits.size(), 40'500U);

@@ -39,8 +39,8 @@ class Group {
   std::vector<std::string> const& names() const { return names_; }
   bool exports() const { return !exporters_.empty(); }
 
-  /// The number of the monitor that owns a flow, equal for all dividers.
-  std::uint32_t monitor_of(FlowKey const& flow) const {
+  /// The number of the monitor that owns a flow, equal for all sharders.
+  std::uint32_t monitor_of(packet::Ipv4FlowKey const& flow) const {
     return static_cast<std::uint32_t>((hash_(flow) >> 32) * clocks_.size() >> 32);
   }
 

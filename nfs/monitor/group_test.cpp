@@ -29,7 +29,7 @@ class LosingOutput final : public Output {
 };
 
 EndedFlow ended(std::uint32_t src, std::uint64_t clock_ns) {
-  return {{FlowKey::of(src, 9, 1, 2, 6), 1, 100, clock_ns, clock_ns, 0, 0, EndReason::kIdle}, clock_ns};
+  return {{testing::key(src, 9, 1, 2, 6), 1, 100, clock_ns, clock_ns, 0, 0, EndReason::kIdle}, clock_ns};
 }
 
 std::vector<NamedExporter> exporters_to(MemoryOutput::Written& ipfix, MemoryOutput::Written& json) {

@@ -78,7 +78,7 @@ class IpfixExporter final : public Exporter {
   }
 
   void add(FlowRecord const& record, std::uint64_t clock_ns) override {
-    const bool is_icmp = record.key.protocol() == packet::kProtocolIcmp;
+    const bool is_icmp = record.key.whole().protocol == packet::kProtocolIcmp;
     const std::uint16_t wanted = is_icmp ? kIcmpTemplate : kPortsTemplate;
     const std::size_t bytes = is_icmp ? record_bytes(kIcmpFields) : record_bytes(kPortsFields);
     const std::size_t set_header = wanted == set_id_ ? 0 : kSetHeaderBytes;
@@ -150,14 +150,14 @@ class IpfixExporter final : public Exporter {
 
   /// In the order of kPortsFields or kIcmpFields.
   void put_record(FlowRecord const& record, bool is_icmp) {
-    FlowKey const& key = record.key;
+    const packet::FlowKey key = record.key.whole();
     Writer writer(message_);
-    writer.put(key.src()).put(key.dst());
+    writer.put(key.source.v4()).put(key.destination.v4());
     if (!is_icmp) {
-      writer.put(key.sport());
+      writer.put(key.source_port);
     }
-    writer.put(key.dport())
-        .put(key.protocol())
+    writer.put(key.destination_port)
+        .put(key.protocol)
         .put(record.tos)
         .put(record.packets)
         .put(record.bytes)

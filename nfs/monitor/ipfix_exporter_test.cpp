@@ -6,6 +6,7 @@
 
 #include "exporter.hpp"
 #include "ipfix_testing.hpp"
+#include "monitor_testing.hpp"
 
 namespace catena::monitor {
 namespace {
@@ -19,7 +20,7 @@ using monitor::testing::MemoryOutput;
 using monitor::testing::Message;
 
 FlowRecord tcp_record(std::uint32_t src) {
-  return {FlowKey::of(src, 0xC6336402, 40'000, 443, 6),
+  return {testing::key(src, 0xC6336402, 40'000, 443, 6),
           0x1'0000'0001,
           0x2'0000'0002,
           1'700'000'000'123'999'999,
@@ -29,7 +30,7 @@ FlowRecord tcp_record(std::uint32_t src) {
           EndReason::kActive};
 }
 FlowRecord icmp_record() {
-  return {FlowKey::of(7, 8, 0, 3 * 256 + 13, 1), 2, 112, 5'000'000, 6'000'000, 0, 0, EndReason::kIdle};
+  return {testing::key(7, 8, 0, 3 * 256 + 13, 1), 2, 112, 5'000'000, 6'000'000, 0, 0, EndReason::kIdle};
 }
 
 class Ipfix : public ::testing::Test {
@@ -53,7 +54,7 @@ class Ipfix : public ::testing::Test {
 // The bytes of RFC 7011 sections 3.1 to 3.4 and IANA's numbers, written out.
 TEST_F(Ipfix, a_message_is_byte_for_byte_what_the_rfc_says) {
   const auto ipfix = exporter({.observation_domain = 0x01020304});
-  ipfix->add({FlowKey::of(0x0A000001, 0x0A000002, 0x1234, 0x0050, 6), 3, 180, 1'000'000, 2'999'999, 0x013, 0x20,
+  ipfix->add({testing::key(0x0A000001, 0x0A000002, 0x1234, 0x0050, 6), 3, 180, 1'000'000, 2'999'999, 0x013, 0x20,
               EndReason::kIdle},
              9'000'000'000);
   ASSERT_TRUE(ipfix->finish(0x11223344ULL * 1'000'000'000).ok());

@@ -34,14 +34,14 @@ class JsonExporter final : public Exporter {
   }
 
   void add(FlowRecord const& record, std::uint64_t clock_ns) override {
-    FlowKey const& key = record.key;
+    const packet::FlowKey key = record.key.whole();
     fmt::format_to(std::back_inserter(lines_),
                    R"({{"src":"{}","dst":"{}","sport":{},"dport":{},"protocol":{},"tos":{},"packets":{},"bytes":{},)"
                    R"("first_ns":{},"last_ns":{},"tcp_flags":{},"end_reason":"{}"}})"
                    "\n",
-                   dotted(key.src()), dotted(key.dst()), key.sport(), key.dport(), key.protocol(), record.tos,
-                   record.packets, record.bytes, record.first_ns, record.last_ns, record.tcp_flags,
-                   name_of(record.end_reason));
+                   to_string(key.source), to_string(key.destination), key.source_port, key.destination_port,
+                   key.protocol, record.tos, record.packets, record.bytes, record.first_ns, record.last_ns,
+                   record.tcp_flags, name_of(record.end_reason));
     ++records_;
     if (lines_.size() >= kBufferBytes) {
       flush(clock_ns);

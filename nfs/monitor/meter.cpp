@@ -104,7 +104,7 @@ void Meter::begin_packet(std::uint64_t stamp_ns) {
   expire(kExpiriesPerPacket);
 }
 
-std::uint32_t Meter::enter(FlowKey const& key, std::uint8_t tos, std::uint64_t hash) {
+std::uint32_t Meter::enter(packet::Ipv4FlowKey const& key, std::uint8_t tos, std::uint64_t hash) {
   const std::uint32_t flow = table_.find(key, hash);
   if (flow == FlowTable::kNone) {
     ++counts_.flows;
@@ -146,7 +146,7 @@ void Meter::expire(std::uint32_t at_most) {
   }
 }
 
-std::uint32_t Meter::begin_flow(FlowKey const& key, std::uint8_t tos, std::uint64_t hash) {
+std::uint32_t Meter::begin_flow(packet::Ipv4FlowKey const& key, std::uint8_t tos, std::uint64_t hash) {
   if (table_.full()) {
     ++counts_.evicted;
     end_flow(table_.oldest(), EndReason::kLackOfResources);

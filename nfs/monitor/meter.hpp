@@ -81,7 +81,7 @@ class Meter {
   void advance_clock(std::uint64_t stamp_ns);
   void expire(std::uint32_t at_most);
   /// The flow's entry, now the newest; started if it is missing, restarted if its time is over.
-  std::uint32_t enter(FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
+  std::uint32_t enter(packet::Ipv4FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
   /// Inline, so that the compiler does not build the sum of a single packet.
   void count(FlowSum const& sum, std::uint32_t flow) {
     Flow& counters = table_[flow];
@@ -91,7 +91,7 @@ class Meter {
     counters.last_ns = std::max(counters.last_ns, sum.last_ns);
     counters.tcp_flags |= sum.tcp_flags;
   }
-  std::uint32_t begin_flow(FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
+  std::uint32_t begin_flow(packet::Ipv4FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
   void end_flow(std::uint32_t flow, EndReason reason);
   bool is_idle(std::uint32_t flow) const { return clock_ns() - table_.used_ns(flow) >= timeouts_.idle_ns; }
   bool is_due(std::uint32_t flow, std::uint64_t at_ns) const {

@@ -19,7 +19,7 @@ constexpr std::uint64_t kActive = 60 * kTestSecond;
 
 Observation seen(std::uint32_t src, std::uint64_t arrival_ns, std::uint16_t length = 100, std::uint16_t flags = 0,
                  std::uint8_t tos = 0) {
-  return {FlowKey::of(src, 9, 1, 2, 6), arrival_ns, length, flags, tos};
+  return {testing::key(src, 9, 1, 2, 6), arrival_ns, length, flags, tos};
 }
 
 /// Two meters that see the same.

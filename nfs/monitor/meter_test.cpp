@@ -24,7 +24,7 @@ constexpr std::uint64_t kMeterActive = 60 * kTestSecond;
 
 Observation seen_by_meter(std::uint32_t src, std::uint64_t arrival_ns, std::uint16_t length = 100,
                           std::uint16_t flags = 0, std::uint8_t tos = 0) {
-  return {FlowKey::of(src, 9, 1, 2, 6), arrival_ns, length, flags, tos};
+  return {testing::key(src, 9, 1, 2, 6), arrival_ns, length, flags, tos};
 }
 
 /// A meter of `capacity` flows that has seen `packets`.
@@ -37,7 +37,7 @@ struct Metered {
   std::vector<std::uint32_t> sources() const {
     std::vector<std::uint32_t> result;
     for (FlowRecord const& record : sink.records) {
-      result.push_back(record.key.src());
+      result.push_back(record.key.whole().source.v4());
     }
     return result;
   }
@@ -57,9 +57,10 @@ TEST(Meter, counts_packets_bytes_times_and_flags_of_a_flow) {
                        seen_by_meter(1, 65, 40, 0x811)});
   EXPECT_THAT(metered.sink.records, SizeIs(0));
   metered.meter.finish();
-  EXPECT_THAT(metered.sink.records,
-              ElementsAre(FlowRecord{FlowKey::of(2, 9, 1, 2, 6), 1, 100, 55, 55, 0, 0, EndReason::kForcedEnd},
-                          FlowRecord{FlowKey::of(1, 9, 1, 2, 6), 3, 1600, 50, 70, 0x813, 0x28, EndReason::kForcedEnd}));
+  EXPECT_THAT(
+      metered.sink.records,
+      ElementsAre(FlowRecord{testing::key(2, 9, 1, 2, 6), 1, 100, 55, 55, 0, 0, EndReason::kForcedEnd},
+                  FlowRecord{testing::key(1, 9, 1, 2, 6), 3, 1600, 50, 70, 0x813, 0x28, EndReason::kForcedEnd}));
 }
 
 TEST(Meter, counts_beyond_32_bits) {
@@ -251,7 +252,7 @@ TEST(Meter, a_million_flows_fit_and_the_next_ones_evict_one_each) {
   ASSERT_THAT(metered.sink.records, SizeIs(kFlows + kMore));
   EXPECT_EQ(metered.meter.counts().evicted, kMore);
   for (std::uint32_t src = 0; src < kFlows + kMore; ++src) {
-    ASSERT_EQ(metered.sink.records[src].key.src(), src);
+    ASSERT_EQ(metered.sink.records[src].key.whole().source.v4(), src);
     ASSERT_EQ(metered.sink.records[src].end_reason, src < kMore ? EndReason::kLackOfResources : EndReason::kForcedEnd);
   }
 }
@@ -273,7 +274,7 @@ TEST(Observe, tcp_gives_ports_and_control_bits_without_the_data_offset) {
   frame[46] = 0x51;  // data offset 5, the bit that RFC 9768 calls AE
   frame[47] = 0xC2;  // CWR, ECE, SYN
   const Observation result = observed(frame);
-  EXPECT_EQ(result.key, FlowKey::of(0xC0000201, 0xC6336402, 40'000, 443, 6));
+  EXPECT_EQ(result.key, testing::key(0xC0000201, 0xC6336402, 40'000, 443, 6));
   EXPECT_EQ(result.tcp_flags, 0x1C2);
   EXPECT_EQ(result.tos, 0xB8);
   EXPECT_EQ(result.length, 45);
@@ -288,20 +289,21 @@ TEST(Observe, length_is_that_of_the_datagram_without_padding) {
 
 TEST(Observe, icmp_type_and_code_are_the_destination_port) {
   EXPECT_EQ(observed(plain_frame(1, {3, 13, 0, 0, 0, 0, 0, 0})).key,
-            FlowKey::of(0xC0000201, 0xC6336402, 0, 3 * 256 + 13, 1));
+            testing::key(0xC0000201, 0xC6336402, 0, 3 * 256 + 13, 1));
 }
 
 TEST(Observe, other_protocols_and_headers_cut_short_have_no_ports) {
-  EXPECT_EQ(observed(plain_frame(50, {1, 2, 3, 4, 5, 6, 7, 8})).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 50));
-  EXPECT_EQ(observed(plain_frame(6, {1, 2, 3, 4})).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 6));
-  EXPECT_EQ(observed(plain_frame(17, {})).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 17));
-  EXPECT_EQ(observed(plain_frame(1, {8, 0, 1})).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 1));
+  EXPECT_EQ(observed(plain_frame(50, {1, 2, 3, 4, 5, 6, 7, 8})).key, testing::key(0xC0000201, 0xC6336402, 0, 0, 50));
+  EXPECT_EQ(observed(plain_frame(6, {1, 2, 3, 4})).key, testing::key(0xC0000201, 0xC6336402, 0, 0, 6));
+  EXPECT_EQ(observed(plain_frame(17, {})).key, testing::key(0xC0000201, 0xC6336402, 0, 0, 17));
+  EXPECT_EQ(observed(plain_frame(1, {8, 0, 1})).key, testing::key(0xC0000201, 0xC6336402, 0, 0, 1));
 }
 
 TEST(Observe, later_fragments_have_no_ports) {
   const Frame frame = nf::testing::make_frame(17, 0xC0000201, 0xC6336402, 5, 6, "data");
-  EXPECT_EQ(observed(nf::testing::with_fragment(frame, 0x0010)).key, FlowKey::of(0xC0000201, 0xC6336402, 0, 0, 17));
-  EXPECT_EQ(observed(nf::testing::with_fragment(frame, 0x2000)).key.dport(), 6) << "the first one has them";
+  EXPECT_EQ(observed(nf::testing::with_fragment(frame, 0x0010)).key, testing::key(0xC0000201, 0xC6336402, 0, 0, 17));
+  EXPECT_EQ(observed(nf::testing::with_fragment(frame, 0x2000)).key.whole().destination_port, 6)
+      << "the first one has them";
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ nf::Hints Monitor::hints() const {
   hints.gr = key | counted;
   hints.complete_reads = key | counted | packet::fields(packet::kIpv4Tos, packet::kMetaLayers);
   if (shard_.count > 1) {
-    hints.prepare_reads = key | packet::fields(packet::kMetaLayers);  // the divider does
+    hints.prepare_reads = key | packet::fields(packet::kMetaLayers);  // the sharder does
   }
   return hints;
 }
@@ -162,7 +162,8 @@ void Monitor::tick(std::uint64_t now_ns) {
 }
 
 void Monitor::add(FlowRecord const& record, std::uint64_t clock_ns) {
-  talkers_->add(record.key.src(), record.key.dst(), record.packets, record.bytes);
+  const packet::FlowKey key = record.key.whole();
+  talkers_->add(key.source.v4(), key.destination.v4(), record.packets, record.bytes);
   if (!group_->exports()) {
     return;
   }
@@ -206,7 +207,8 @@ std::vector<std::string> Monitor::end_report() const {
   for (Talker const& talker : group_->top(settings_.top)) {
     const std::string excess =
         talker.excess_bytes == 0 ? "" : concat(" (at most ", talker.excess_bytes, " bytes too many)");
-    lines.push_back(concat(dotted(talker.src), " -> ", dotted(talker.dst), ": ", talker.bytes, " bytes, ",
+    lines.push_back(concat(to_string(packet::Address::of_v4(talker.src)), " -> ",
+                           to_string(packet::Address::of_v4(talker.dst)), ": ", talker.bytes, " bytes, ",
                            talker.packets, " packets", excess));
   }
   return lines;

@@ -35,9 +35,9 @@ constexpr std::uint32_t kSlots = 65'536;
 constexpr std::int64_t kMillion = 1'000'000;
 
 /// Key of flow number `flow`, as clients of a few servers make them.
-monitor::FlowKey key_of(std::uint32_t flow) {
-  return monitor::FlowKey::of(0x0A000000 + flow / 16, 0xC0A80000 + flow % 7, static_cast<std::uint16_t>(flow * 7919),
-                              443, packet::kProtocolTcp);
+packet::FlowKey key_of(std::uint32_t flow) {
+  return packet::FlowKey::of_v4(0x0A000000 + flow / 16, 0xC0A80000 + flow % 7, static_cast<std::uint16_t>(flow * 7919),
+                                443, packet::kProtocolTcp);
 }
 
 /// `count` flow numbers below `flows`, in random order.
@@ -56,7 +56,9 @@ class NoSink final : public monitor::RecordSink {
   void second_passed(std::uint64_t /*clock_ns*/) override {}
 };
 
-monitor::Observation observation_of(std::uint32_t flow) { return {key_of(flow), 1'000'000, 500, 0x10, 0}; }
+monitor::Observation observation_of(std::uint32_t flow) {
+  return {packet::Ipv4FlowKey::of(key_of(flow)), 1'000'000, 500, 0x10, 0};
+}
 
 void meter(benchmark::State& state) {
   const auto flows = static_cast<std::uint32_t>(state.range(0));
@@ -84,11 +86,11 @@ std::unique_ptr<nf::Nf> make_monitor(std::string_view yaml) {
 
 /// Makes the packet in `frame` one of this flow; checksums are of no interest here.
 void set_flow(std::uint8_t* frame, std::uint32_t flow) {
-  const monitor::FlowKey key = key_of(flow);
-  packet::store_be32(frame + 26, key.src());
-  packet::store_be32(frame + 30, key.dst());
-  packet::store_be16(frame + 34, key.sport());
-  packet::store_be16(frame + 36, key.dport());
+  const packet::FlowKey key = key_of(flow);
+  packet::store_be32(frame + 26, key.source.v4());
+  packet::store_be32(frame + 30, key.destination.v4());
+  packet::store_be16(frame + 34, key.source_port);
+  packet::store_be16(frame + 36, key.destination_port);
 }
 
 /// A monitor on the CPU.
@@ -202,7 +204,7 @@ void rte_hash_lookup_bulk(benchmark::State& state) {
   rte_hash_parameters parameters{};
   parameters.name = "flows";
   parameters.entries = flows + flows / 4;
-  parameters.key_len = sizeof(monitor::FlowKey);
+  parameters.key_len = sizeof(packet::Ipv4FlowKey);
   parameters.hash_func = rte_hash_crc;
   parameters.socket_id = SOCKET_ID_ANY;
   rte_hash* hash = rte_hash_create(&parameters);
@@ -211,15 +213,15 @@ void rte_hash_lookup_bulk(benchmark::State& state) {
     return;
   }
   for (std::uint32_t flow = 0; flow < flows; ++flow) {
-    const monitor::FlowKey key = key_of(flow);
+    const auto key = packet::Ipv4FlowKey::of(key_of(flow));
     if (rte_hash_add_key(hash, &key) < 0) {
       state.SkipWithError("rte_hash_add_key failed");
       break;
     }
   }
-  std::vector<monitor::FlowKey> keys;
+  std::vector<packet::Ipv4FlowKey> keys;
   for (const std::uint32_t flow : random_flows(std::size_t{4} << 20, flows)) {
-    keys.push_back(key_of(flow));
+    keys.push_back(packet::Ipv4FlowKey::of(key_of(flow)));
   }
   constexpr std::uint32_t kBurst = 64;
   const void* pointers[kBurst];

@@ -16,24 +16,22 @@
 namespace catena::monitor {
 
 std::ostream& operator<<(std::ostream& out, FlowRecord const& record) {
-  return out << dotted(record.key.src()) << ':' << record.key.sport() << " > " << dotted(record.key.dst()) << ':'
-             << record.key.dport() << " protocol " << int{record.key.protocol()} << ", " << record.packets
-             << " packets, " << record.bytes << " bytes, " << record.first_ns << ".." << record.last_ns << " ns, flags "
-             << record.tcp_flags << ", tos " << int{record.tos} << ", reason " << static_cast<int>(record.end_reason);
+  return out << to_string(record.key.whole()) << ", " << record.packets << " packets, " << record.bytes << " bytes, "
+             << record.first_ns << ".." << record.last_ns << " ns, flags " << record.tcp_flags << ", tos "
+             << int{record.tos} << ", reason " << static_cast<int>(record.end_reason);
 }
 
 std::ostream& operator<<(std::ostream& out, FlowSum const& sum) {
-  return out << dotted(sum.key.src()) << ':' << sum.key.sport() << " > " << dotted(sum.key.dst()) << ':'
-             << sum.key.dport() << " protocol " << int{sum.key.protocol()} << ", " << sum.packets << " packets, "
-             << sum.bytes << " bytes, " << sum.first_ns << ".." << sum.last_ns << " ns, " << sum.first << ".."
-             << sum.last << ", flags " << sum.tcp_flags << ", tos " << int{sum.tos};
+  return out << to_string(sum.key.whole()) << ", " << sum.packets << " packets, " << sum.bytes << " bytes, "
+             << sum.first_ns << ".." << sum.last_ns << " ns, " << sum.first << ".." << sum.last << ", flags "
+             << sum.tcp_flags << ", tos " << int{sum.tos};
 }
 
 namespace testing {
 namespace {
 
 using Pair = std::pair<std::uint64_t, std::uint64_t>;
-Pair pair_of(FlowKey const& key) { return {key.addresses, key.transport}; }
+Pair pair_of(packet::Ipv4FlowKey const& key) { return {key.addresses, key.transport}; }
 
 }  // namespace
 

@@ -39,6 +39,14 @@ class RecordingSink final : public RecordSink {
 
 namespace testing {
 
+using catena::ScratchFolder;
+
+/// Addresses in host order.
+constexpr packet::Ipv4FlowKey key(std::uint32_t source, std::uint32_t destination, std::uint16_t source_port,
+                                  std::uint16_t destination_port, std::uint8_t protocol) {
+  return packet::Ipv4FlowKey::of(packet::FlowKey::of_v4(source, destination, source_port, destination_port, protocol));
+}
+
 /// Runs a monitor with this configuration over the frames, on the CPU or on a device; relative file names start in
 /// `folder`. Expects no dropped or changed packet and, with a device, kernel execution.
 nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,

@@ -90,7 +90,7 @@ class ShardedMonitor {
     sharder_ = instances_.front()->nf().sharder();
   }
 
-  /// The divider is one round ahead of the monitors.
+  /// The sharder is one round ahead of the monitors.
   void process(Traffic const& traffic) {
     constexpr std::size_t kRound = 3000;
     std::vector<std::thread> threads;
@@ -126,7 +126,7 @@ class ShardedMonitor {
     return sum;
   }
 
-  /// Instead of the divider: packets in turn.
+  /// Instead of the sharder: packets in turn.
   bool ignores_sharder = false;
 
  private:
@@ -167,7 +167,7 @@ std::vector<std::string> sorted_lines(std::string const& text) {
   return lines;
 }
 
-/// What one monitor makes of the traffic, without a divider.
+/// What one monitor makes of the traffic, without a sharder.
 struct One {
   One(std::string_view yaml, Traffic const& traffic, ScratchFolder const& folder) {
     auto made = nf::testing::make_nf(catena_nf_monitor(), yaml, folder.path());
@@ -289,7 +289,7 @@ TEST_P(Sharded, a_quiet_live_link_exports_the_records_of_every_shard) {
   EXPECT_THAT(sorted_lines(folder_.read("flows.jsonl")), SizeIs(40));
 }
 
-TEST(Shards, another_division_gives_other_records) {
+TEST(Shards, another_number_of_shards_gives_other_records) {
   const ScratchFolder folder;
   const Traffic traffic = mixed_traffic(2000);
   const One one(kYaml, traffic, folder);
@@ -314,7 +314,7 @@ TEST(Shards, a_flow_goes_to_one_and_all_get_a_share) {
     ASSERT_LT(shard, kCount);
     ASSERT_EQ(sharded.sharder().shard_of(store.all()[1]), shard) << "a first fragment is one of its flow's packets";
     ASSERT_EQ(sharded.sharder().shard_of(store.all()[2]), shard);
-    ASSERT_EQ(another->shard_of(store.all()[0]), shard) << "dividers of several sources agree";
+    ASSERT_EQ(another->shard_of(store.all()[0]), shard) << "sharders of several sources agree";
     ++flows_of[shard];
   }
   for (std::uint32_t shard = 0; shard < kCount; ++shard) {
@@ -322,7 +322,7 @@ TEST(Shards, a_flow_goes_to_one_and_all_get_a_share) {
   }
 }
 
-TEST(Shards, what_the_divider_reads_is_a_hint_where_there_is_one) {
+TEST(Shards, what_the_sharder_reads_is_a_hint_where_there_is_one) {
   const ScratchFolder folder;
   ShardedMonitor one("{}", folder.path(), 1);
   EXPECT_EQ(one.monitor(0).hints().prepare_reads, packet::kNoFields);

@@ -21,9 +21,9 @@ Kind read_ports(packet::Packet const& packet, Arrival& arrival) {
   const bool is_tcp = packet.is(packet::kTcp);
   const std::uint8_t* header = packet.l4();
   const packet::Ports ports = packet::load_ports(header);
-  arrival.source.port = ports.source;
-  arrival.destination.port = ports.destination;
-  arrival.source.protocol = arrival.destination.protocol = is_tcp ? Protocol::kTcp : Protocol::kUdp;
+  arrival.flow.source_port = ports.source;
+  arrival.flow.destination_port = ports.destination;
+  arrival.protocol = is_tcp ? Protocol::kTcp : Protocol::kUdp;
   arrival.tcp_flags = is_tcp ? header[kTcpFlagsAt] : std::uint8_t{0};
   arrival.has_data = packet.layers().payload_length != 0;
   return Kind::kTcpOrUdp;
@@ -40,8 +40,8 @@ Kind read_icmp(packet::Packet const& packet, Arrival& arrival) {
   if (header[0] != kEchoRequestType && header[0] != kEchoReplyType) {
     return Kind::kUnsupported;
   }
-  arrival.source.port = arrival.destination.port = packet::load_be16(header + packet::kIcmpIdentifierAt);
-  arrival.source.protocol = arrival.destination.protocol = Protocol::kIcmp;
+  arrival.flow.source_port = arrival.flow.destination_port = packet::load_be16(header + packet::kIcmpIdentifierAt);
+  arrival.protocol = Protocol::kIcmp;
   return header[0] == kEchoRequestType ? Kind::kEchoRequest : Kind::kEchoReply;
 }
 
@@ -61,19 +61,23 @@ Kind read_transport(packet::Packet const& packet, Arrival& arrival) {
   }
 }
 
+Protocol protocol_of(packet::Quote const& quote) {
+  return quote.flow.protocol == packet::kProtocolTcp   ? Protocol::kTcp
+         : quote.flow.protocol == packet::kProtocolUdp ? Protocol::kUdp
+                                                       : Protocol::kIcmp;
+}
+
 }  // namespace
 
 Arrival classify(packet::Packet const& packet, Realms const& realms) {
-  const std::uint8_t* ip = packet.l3();
-  Arrival arrival;
-  arrival.source.address = packet::load_be32(ip + packet::kIpSourceAt);
-  arrival.destination.address = packet::load_be32(ip + packet::kIpDestinationAt);
-  if (is_to_many(arrival.destination.address)) {
+  Arrival arrival{.flow = packet::flow_without_ports(packet.l3())};
+  const std::uint32_t destination = arrival.flow.destination.v4();
+  if (is_to_many(destination)) {
     return arrival;
   }
-  arrival.is_inbound = realms.is_external(arrival.destination.address);
-  const bool is_to_inside = !arrival.is_inbound && realms.is_inside(arrival.destination.address);
-  const bool is_from_inside = realms.is_inside(arrival.source.address);
+  arrival.is_inbound = realms.is_external(destination);
+  const bool is_to_inside = !arrival.is_inbound && realms.is_inside(destination);
+  const bool is_from_inside = realms.is_inside(arrival.flow.source.v4());
   if (is_from_inside && !realms.is_inside_port(packet.ingress())) {
     arrival.kind = Kind::kSpoofed;
     arrival.is_inbound = false;
@@ -94,11 +98,12 @@ DatagramKey datagram_key(packet::Packet const& packet) {
           packet::load_be16(ip + 4), ip[9]};
 }
 
-Endpoint endpoint_of(packet::QuotedEnd const& end, packet::Quote const& quote) {
-  const Protocol protocol = quote.protocol == packet::kProtocolTcp   ? Protocol::kTcp
-                            : quote.protocol == packet::kProtocolUdp ? Protocol::kUdp
-                                                                     : Protocol::kIcmp;
-  return {end.address, end.port, protocol};
+Endpoint sender_of(packet::Quote const& quote) {
+  return {quote.flow.source.v4(), quote.flow.source_port, protocol_of(quote)};
+}
+
+Endpoint receiver_of(packet::Quote const& quote) {
+  return {quote.flow.destination.v4(), quote.flow.destination_port, protocol_of(quote)};
 }
 
 }  // namespace catena::nat

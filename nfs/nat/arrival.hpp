@@ -32,15 +32,19 @@ struct Arrival {
   bool is_inbound = false;     ///< to an external address; with is_outbound: hairpinned (RFC 4787 REQ-9)
   std::uint8_t tcp_flags = 0;  ///< kTcpOrUdp; 0 for UDP
   bool has_data = false;       ///< the same: has a payload
-  Endpoint source{};           ///< with ports if `kind` has any; kEcho*: both have the identifier
-  Endpoint destination{};
+  Protocol protocol{};         ///< if `kind` has ports or identifiers
+  packet::FlowKey flow = {};   ///< with ports if `kind` has any; kEcho*: both have the identifier
+
+  Endpoint source() const { return {flow.source.v4(), flow.source_port, protocol}; }
+  Endpoint destination() const { return {flow.destination.v4(), flow.destination_port, protocol}; }
 };
 
 /// A pure function of the packet's bytes and the two realms. Precondition: packet.is(kIpv4).
 Arrival classify(packet::Packet const& packet, Realms const& realms);
 /// The key common to the fragments of the packet's datagram. Pure; precondition as for classify().
 DatagramKey datagram_key(packet::Packet const& packet);
-/// One end of a quoted datagram.
-Endpoint endpoint_of(packet::QuotedEnd const& end, packet::Quote const& quote);
+/// The ends of a quoted datagram.
+Endpoint sender_of(packet::Quote const& quote);
+Endpoint receiver_of(packet::Quote const& quote);
 
 }  // namespace catena::nat

@@ -496,7 +496,7 @@ class Hammer {
       is_right_.at(shard) &= nat.nf().statistics().at(0).value >= kConnections;
     }
   }
-  /// The divider, on another thread.
+  /// The sharder, on another thread.
   void divide() {
     nf::testing::PacketStore store(batch_of(0, 0));
     for (std::uint32_t round = 0; round < kBatches; ++round) {

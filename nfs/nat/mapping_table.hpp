@@ -17,7 +17,8 @@ namespace catena::nat {
 enum class Protocol : std::uint8_t { kTcp = 0, kUdp = 1, kIcmp = 2 };
 inline constexpr std::uint32_t kProtocols = 3;
 
-/// One endpoint of a session, in host order. For kIcmp the port is the identifier of an echo.
+/// One end of a session with IPv4 addresses, compressed for the table; host order. For kIcmp the port is the identifier
+/// of an echo.
 struct Endpoint {
   std::uint32_t address;
   std::uint16_t port;

@@ -50,14 +50,6 @@ constexpr packet::FieldSet kHeaders =
     packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Sport, packet::kL4Dport,
                    packet::kL4Checksum, packet::kIcmpHeader);
 
-std::string address_text(std::uint32_t address) {
-  return concat(address >> 24, ".", (address >> 16) & 0xFF, ".", (address >> 8) & 0xFF, ".", address & 0xFF);
-}
-template <typename End>
-std::string text_of(End const& end) {
-  return concat(address_text(end.address), ":", end.port);
-}
-
 /// Tells what was translated: the source of an outbound packet, the destination of an inbound one, both of a hairpinned
 /// one. The texts are those of the ends before and after.
 std::string record_of(Arrival const& arrival, std::string const& source_before, std::string const& source_after,
@@ -76,36 +68,36 @@ std::string record_of(Arrival const& arrival, std::string const& source_before, 
 }
 
 /// The record of a packet that is about to become as `aux` says.
-std::string record_of(Arrival const& before, Aux const& aux) {
+std::string record_of(Arrival const& arrival, Aux const& aux) {
+  packet::FlowKey const& before = arrival.flow;
+  const packet::Address source = packet::Address::of_v4(aux.source);
+  const packet::Address destination = packet::Address::of_v4(aux.destination);
   if (aux.rewrite == kAddresses) {
-    return record_of(before, address_text(before.source.address), address_text(aux.source),
-                     address_text(before.destination.address), address_text(aux.destination));
+    return record_of(arrival, to_string(before.source), to_string(source), to_string(before.destination),
+                     to_string(destination));
   }
-  Endpoint source = before.source;
-  Endpoint destination = before.destination;
-  source.address = aux.source;
-  source.port = aux.source_port;
-  destination.address = aux.destination;
-  destination.port = aux.rewrite == kEcho ? aux.source_port : aux.destination_port;
-  return record_of(before, text_of(before.source), text_of(source), text_of(before.destination), text_of(destination));
+  const std::uint16_t destination_port = aux.rewrite == kEcho ? aux.source_port : aux.destination_port;
+  return record_of(arrival, to_string(before.source, before.source_port), to_string(source, aux.source_port),
+                   to_string(before.destination, before.destination_port), to_string(destination, destination_port));
 }
 
 /// The record of an ICMP error: what was translated in the datagram that it quotes. There an outbound error's is the
 /// destination, an inbound one's the source.
-std::string record_of_error(packet::Packet const& packet, Arrival const& arrival, packet::Quote const& quote,
-                            packet::QuoteEnds const& ends) {
+std::string record_of_error(packet::Packet const& packet, Arrival const& arrival, packet::FlowKey const& before,
+                            packet::FlowKey const& after) {
   return concat("\"icmp_error\":", packet.l4()[0], ",",
-                record_of(arrival, text_of(quote.destination), text_of(ends.destination), text_of(quote.source),
-                          text_of(ends.source)));
+                record_of(arrival, to_string(before.destination, before.destination_port),
+                          to_string(after.destination, after.destination_port),
+                          to_string(before.source, before.source_port), to_string(after.source, after.source_port)));
 }
 
 /// Whether a quoted datagram can have come from, or gone to, a mapped endpoint: echo requests leave one, replies reach
 /// one.
 bool may_be_from_mapping(packet::Quote const& quote) {
-  return quote.protocol != packet::kProtocolIcmp || quote.is_echo_request;
+  return quote.flow.protocol != packet::kProtocolIcmp || quote.is_echo_request;
 }
 bool may_be_to_mapping(packet::Quote const& quote) {
-  return quote.protocol != packet::kProtocolIcmp || !quote.is_echo_request;
+  return quote.flow.protocol != packet::kProtocolIcmp || !quote.is_echo_request;
 }
 
 /// The CPU implementation of one packet.
@@ -257,7 +249,7 @@ void Nat::bring_near(std::span<const Arrival> arrivals) const {
   std::array<std::uint32_t, kChunk> guesses;
   for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
     Arrival const& arrival = arrivals[i];
-    hashes[i] = mappings_.hash(arrival.is_outbound ? arrival.source : arrival.destination);
+    hashes[i] = mappings_.hash(arrival.is_outbound ? arrival.source() : arrival.destination());
     arrival.is_outbound ? mappings_.prefetch_internal_index(hashes[i]) : mappings_.prefetch_external_index(hashes[i]);
   }
   for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
@@ -272,7 +264,8 @@ void Nat::bring_near(std::span<const Arrival> arrivals) const {
 
 void Nat::decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome) {
   mappings_.advance(clock_.advance(packet.arrival_ns()));
-  aux = {arrival.source.address, arrival.destination.address, arrival.source.port, arrival.destination.port, kLeave};
+  packet::FlowKey const& flow = arrival.flow;
+  aux = {flow.source.v4(), flow.destination.v4(), flow.source_port, flow.destination_port, kLeave};
   std::string record;
   const Drop drop = translate(packet, arrival, aux, record);
   if (drop != kNotDropped) {
@@ -335,23 +328,23 @@ Mapping const* Nat::mapping_for(Endpoint const& internal) {
 }
 
 Nat::Drop Nat::translate_hairpin(Arrival const& arrival, Aux& aux) {
-  return with_table_of(arrival.destination,
+  return with_table_of(arrival.destination(),
                        [&](MappingTable& receivers) { return translate_session(arrival, receivers, aux); });
 }
 
 /// `receivers`: the table with the mapping of the destination, if that is external.
 Nat::Drop Nat::translate_session(Arrival const& arrival, MappingTable& receivers, Aux& aux) {
   // the receiver first: a packet that reaches nobody makes no mapping
-  Mapping const* receiver = arrival.is_inbound ? receivers.find_external(arrival.destination) : nullptr;
+  Mapping const* receiver = arrival.is_inbound ? receivers.find_external(arrival.destination()) : nullptr;
   if (arrival.is_inbound && receiver == nullptr) {
     return kNoMapping;
   }
-  Mapping const* sender = arrival.is_outbound ? mapping_for(arrival.source) : nullptr;
+  Mapping const* sender = arrival.is_outbound ? mapping_for(arrival.source()) : nullptr;
   if (arrival.is_outbound && sender == nullptr) {
     return kPoolExhausted;
   }
   if (arrival.is_inbound && arrival.is_outbound) {
-    receiver = receivers.find_external(arrival.destination);  // may have given way to the sender's
+    receiver = receivers.find_external(arrival.destination());  // may have given way to the sender's
     if (receiver == nullptr) {
       return kNoMapping;
     }
@@ -367,7 +360,7 @@ Nat::Drop Nat::translate_session(Arrival const& arrival, MappingTable& receivers
     aux.source = mappings_.external_of(*sender).address;
     aux.source_port = sender->external_port;
   }
-  aux.rewrite = arrival.source.protocol == Protocol::kTcp ? kTcp : kUdp;
+  aux.rewrite = arrival.protocol == Protocol::kTcp ? kTcp : kUdp;
   return kNotDropped;
 }
 
@@ -379,7 +372,7 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
     return kNoMapping;
   }
   if (is_request) {
-    Mapping const* sender = mapping_for(arrival.source);
+    Mapping const* sender = mapping_for(arrival.source());
     if (sender == nullptr) {
       return kPoolExhausted;
     }
@@ -387,7 +380,7 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
     aux.source = mappings_.external_of(*sender).address;
     aux.source_port = sender->external_port;
   } else {
-    Mapping const* receiver = mappings_.find_external(arrival.destination);
+    Mapping const* receiver = mappings_.find_external(arrival.destination());
     if (receiver == nullptr) {
       return kNoMapping;
     }
@@ -414,30 +407,28 @@ Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arri
     return drop_for(*problem);
   }
   packet::Quote const& quote = std::get<packet::Quote>(read);
-  if (quote.source.address != arrival.destination.address) {
+  if (quote.flow.source != arrival.flow.destination) {
     return kMalformed;
   }
-  packet::QuoteEnds ends{quote.source, quote.destination, arrival.source.address, arrival.destination.address};
+  packet::QuoteEnds ends{quote.flow, arrival.flow.source, arrival.flow.destination};
   if (arrival.is_inbound) {
-    const std::optional<Endpoint> sender =
-        may_be_from_mapping(quote) ? internal_of(endpoint_of(quote.source, quote)) : std::nullopt;
+    const std::optional<Endpoint> sender = may_be_from_mapping(quote) ? internal_of(sender_of(quote)) : std::nullopt;
     if (!sender) {
       return kNoMapping;
     }
-    ends.source = {sender->address, sender->port};
-    ends.outer_destination = sender->address;
+    ends.flow.source = ends.outer_destination = packet::Address::of_v4(sender->address);
+    ends.flow.source_port = sender->port;
   }
   if (arrival.is_outbound) {
-    Mapping const* receiver =
-        may_be_to_mapping(quote) ? mappings_.find_internal(endpoint_of(quote.destination, quote)) : nullptr;
+    Mapping const* receiver = may_be_to_mapping(quote) ? mappings_.find_internal(receiver_of(quote)) : nullptr;
     if (receiver == nullptr) {
       return kNoMapping;
     }
-    ends.destination = {mappings_.external_of(*receiver).address, receiver->external_port};
-    ends.outer_source = ends.destination.address;
+    ends.flow.destination = ends.outer_source = packet::Address::of_v4(mappings_.external_of(*receiver).address);
+    ends.flow.destination_port = receiver->external_port;
   }
   if (is_recording_) {
-    record = record_of_error(packet, arrival, quote, ends);
+    record = record_of_error(packet, arrival, quote.flow, ends.flow);
   }
   packet::rewrite_error(packet, quote, ends);
   packet.mark_rewritten();

@@ -21,22 +21,10 @@ nf::TextCursor cursor_at(std::string const& text, std::string const& file) {
 }
 
 Result<std::vector<packet::Ipv4Prefix>> read_inside(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings(kInside));
-  if (texts.empty() || texts.size() > kMaxInsidePrefixes) {
-    return config.error(kInside, concat("'inside' has ", texts.size(), " prefixes; write 1 to ", kMaxInsidePrefixes));
-  }
-  std::vector<packet::Ipv4Prefix> prefixes;
-  for (std::string const& text : texts) {
-    packet::Ipv4Prefix prefix;
-    nf::TextCursor cursor = cursor_at(text, config.file());
-    if (!cursor.prefix(prefix) || (cursor.skip_blanks(), !cursor.at_end())) {
-      return config.error(kInside, concat("'inside' has ", cursor.quoted_word(), "; write a prefix as 10.0.0.0/8"));
-    }
-    if ((prefix.address & ~prefix.mask()) != 0) {
-      return config.error(kInside, concat("'inside' has ", text, ", with bits set after its length; write ",
-                                          packet::to_string({prefix.address & prefix.mask(), prefix.length})));
-    }
-    prefixes.push_back(prefix);
+  CATENA_ASSIGN_OR_RETURN(std::vector<packet::Ipv4Prefix> prefixes, config.ipv4_prefixes(kInside));
+  if (prefixes.empty() || prefixes.size() > kMaxInsidePrefixes) {
+    return config.error(kInside,
+                        concat("'inside' has ", prefixes.size(), " prefixes; write 1 to ", kMaxInsidePrefixes));
   }
   return prefixes;
 }
@@ -89,7 +77,7 @@ Result<std::vector<AddressRange>> read_external(nf::Config& config, std::vector<
             [](AddressRange const& a, AddressRange const& b) { return a.first < b.first; });
   for (std::size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].first <= ranges[i - 1].last) {
-      return config.error(kExternal, concat("'external' names ", packet::to_string({ranges[i].first, 32}),
+      return config.error(kExternal, concat("'external' names ", to_string(packet::Ipv4Prefix{ranges[i].first, 32}),
                                             " twice; write each address once"));
     }
   }

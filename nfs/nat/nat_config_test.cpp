@@ -69,11 +69,12 @@ TEST(NatConfig, wrong_inside_prefixes_are_refused_with_their_position) {
   const auto error = [](std::string_view value) {
     return error_of(concat("external: [203.0.113.1]\ninside: ", value, "\n"));
   };
-  EXPECT_THAT(error("[10.0.0.0/33]"), HasSubstr("test.yaml:2:9: 'inside' has '10.0.0.0/33'; write a prefix as"));
+  EXPECT_THAT(error("[10.0.0.0/33]"),
+              HasSubstr("test.yaml:2:9: 'inside' is '10.0.0.0/33'; write an IPv4 address or prefix such as"));
   EXPECT_THAT(error("[10.0.0.1/8]"), HasSubstr("write 10.0.0.0/8"));
-  EXPECT_THAT(error("[10.0.0.0/8 x]"), HasSubstr("write a prefix as 10.0.0.0/8"));
+  EXPECT_THAT(error("[10.0.0.0/8 x]"), HasSubstr("prefix such as 10.0.0.0/8"));
   EXPECT_THAT(error("[ten]"), HasSubstr("'ten'"));
-  EXPECT_THAT(error("['']"), HasSubstr("write a prefix"));
+  EXPECT_THAT(error("['']"), HasSubstr("write an IPv4 address or prefix"));
   EXPECT_THAT(error("[]"), HasSubstr("write 1 to 64"));
   EXPECT_THAT(error("[0.0.0.0/0]"), HasSubstr("overlaps the inside prefix 0.0.0.0/0"));
   EXPECT_THAT(error_of("external: [203.0.113.1]"), HasSubstr("missing key 'inside'"));

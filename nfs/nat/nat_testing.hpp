@@ -52,7 +52,7 @@ Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = kOneAddress);
 RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml = kOneAddress,
                          std::vector<std::uint64_t> const& arrivals_ns = {});
 
-/// Several NATs with one configuration, each with its packets from the divider, on the CPU and one by one.
+/// Several NATs with one configuration, each with its packets from the sharder, on the CPU and one by one.
 class DividedNat {
  public:
   struct Sent {

@@ -16,11 +16,12 @@ std::optional<std::uint32_t> NatSharder::shard_of(packet::Packet const& packet) 
     case Kind::kSpoofed:
       return std::nullopt;
     case Kind::kToInside:
-      return shards_->shard_of_inside(arrival.destination.address);
+      return shards_->shard_of_inside(arrival.flow.destination.v4());
     case Kind::kIcmpError:
       return shard_of_error(packet, arrival);
     default:
-      return arrival.is_outbound ? shards_->shard_of_inside(arrival.source.address) : shard_of_inbound(packet, arrival);
+      return arrival.is_outbound ? shards_->shard_of_inside(arrival.flow.source.v4())
+                                 : shard_of_inbound(packet, arrival);
   }
 }
 
@@ -31,15 +32,15 @@ std::optional<std::uint32_t> NatSharder::shard_of_error(packet::Packet const& pa
   if (quote == nullptr) {
     return std::nullopt;
   }
-  return arrival.is_outbound ? shards_->shard_of_inside(quote->destination.address)
-                             : shards_->shard_of_external(endpoint_of(quote->source, *quote));
+  return arrival.is_outbound ? shards_->shard_of_inside(quote->flow.destination.v4())
+                             : shards_->shard_of_external(sender_of(*quote));
 }
 
 std::optional<std::uint32_t> NatSharder::shard_of_inbound(packet::Packet const& packet, Arrival const& arrival) {
   if (packet.is(packet::kFragment)) {
     return shard_of_fragment(packet, arrival);
   }
-  return shards_->shard_of_external(arrival.destination);  // port 0 of what has none is nobody's
+  return shards_->shard_of_external(arrival.destination());  // port 0 of what has none is nobody's
 }
 
 std::optional<std::uint32_t> NatSharder::shard_of_fragment(packet::Packet const& packet, Arrival const& arrival) {
@@ -47,7 +48,7 @@ std::optional<std::uint32_t> NatSharder::shard_of_fragment(packet::Packet const&
   if (arrival.kind == Kind::kLaterFragment) {
     return first_fragments_.find(datagram_key(packet), now_s);
   }
-  const std::optional<std::uint32_t> shard = shards_->shard_of_external(arrival.destination);
+  const std::optional<std::uint32_t> shard = shards_->shard_of_external(arrival.destination());
   if (shard) {
     first_fragments_.remember(datagram_key(packet), *shard, now_s);
   }

@@ -62,7 +62,7 @@ Result<Classification> read_classification(nf::Config& config) {
 }
 
 std::string to_text(nf::Refusal const& refusal) {
-  return fmt::format("{}:{}:{}: {}", refusal.file, refusal.line, refusal.column, refusal.reason);
+  return fmt::format("{}:{}:{}: not applied: {}", refusal.file, refusal.line, refusal.column, refusal.reason);
 }
 
 /// "147 rules loaded, 3 refused: dsize 2, pcre 1" and what else an operator must know.

@@ -29,15 +29,14 @@ Window window_of(match::Content const& content, std::int32_t previous, std::int3
   return window;
 }
 
-bool side_matches(match::Rule const& rule, std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
-                  std::uint16_t destination_port, bool has_ports) {
-  if (!rule.source->contains(source) || !rule.destination->contains(destination)) {
+bool side_matches(match::Rule const& rule, packet::FlowKey const& key, bool has_ports) {
+  if (!rule.source->contains(key.source.v4()) || !rule.destination->contains(key.destination.v4())) {
     return false;
   }
   if (!has_ports) {
     return rule.source_ports->is_all(match::kMaxPort) && rule.destination_ports->is_all(match::kMaxPort);
   }
-  return rule.source_ports->contains(source_port) && rule.destination_ports->contains(destination_port);
+  return rule.source_ports->contains(key.source_port) && rule.destination_ports->contains(key.destination_port);
 }
 
 bool holds(match::SharedSet const& set, std::uint32_t value) { return set == nullptr || set->contains(value); }
@@ -64,10 +63,8 @@ bool header_matches(match::Rule const& rule, PacketHeader const& packet) {
   if (rule.protocol != match::Protocol::kIp && rule.protocol != packet.protocol) {
     return false;
   }
-  return side_matches(rule, packet.source, packet.source_port, packet.destination, packet.destination_port,
-                      packet.has_ports) ||
-         (rule.both_directions && side_matches(rule, packet.destination, packet.destination_port, packet.source,
-                                               packet.source_port, packet.has_ports));
+  auto const& [key, has_ports] = packet.flow;
+  return side_matches(rule, key, has_ports) || (rule.both_directions && side_matches(rule, key.reversed(), has_ports));
 }
 
 Evaluator::Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns)

@@ -5,6 +5,8 @@
 #include "functions/match/pattern_set.hpp"
 #include "functions/match/rule.hpp"
 
+#include <catena/packet/flow_key.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,11 +17,7 @@ namespace catena::nids {
 /// Header values inspected by rules.
 struct PacketHeader {
   match::Protocol protocol = match::Protocol::kIp;  ///< kIp: not TCP, UDP or ICMP
-  bool has_ports = false;
-  std::uint32_t source = 0;
-  std::uint32_t destination = 0;
-  std::uint16_t source_port = 0;
-  std::uint16_t destination_port = 0;
+  packet::PacketFlow flow = {};
   std::uint8_t tcp_flags = 0;  ///< with kTcp
   std::uint8_t icmp_type = 0;  ///< with kIcmp, like the code
   std::uint8_t icmp_code = 0;

@@ -249,9 +249,10 @@ TEST(Evaluator, a_pattern_decides_if_a_rule_waits_for_it) {
 
 TEST(HeaderMatch, protocol_addresses_and_ports_in_one_or_both_directions) {
   const auto rule = [](std::string const& header) { return file_of("", header).rules.at(0); };
-  const PacketHeader web{match::Protocol::kTcp, true, 0x0A000001, 0x0B000001, 4000, 80};
-  const PacketHeader reply{match::Protocol::kTcp, true, 0x0B000001, 0x0A000001, 80, 4000};
-  const PacketHeader other{match::Protocol::kIp, false, 0x0A000001, 0x0B000001, 0, 0};
+  using packet::FlowKey;
+  const PacketHeader web{match::Protocol::kTcp, {FlowKey::of_v4(0x0A000001, 0x0B000001, 4000, 80, 6), true}};
+  const PacketHeader reply{match::Protocol::kTcp, {web.flow.key.reversed(), true}};
+  const PacketHeader other{match::Protocol::kIp, {FlowKey::of_v4(0x0A000001, 0x0B000001, 0, 0, 47), false}};
   EXPECT_TRUE(header_matches(rule("tcp 10.0.0.0/8 any -> any 80"), web));
   EXPECT_FALSE(header_matches(rule("tcp 10.0.0.0/8 any -> any 80"), reply));
   EXPECT_TRUE(header_matches(rule("tcp 10.0.0.0/8 any <> any 80"), reply));

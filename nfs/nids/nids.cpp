@@ -30,15 +30,7 @@ constexpr std::uint32_t kMaxMatches = 2 * 0xFFFF;
 /// What the rules inspect. Fields that hints() does not name are not read.
 PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator) {
   PacketHeader header;
-  const std::uint8_t* l3 = packet.l3();
-  header.source = packet::load_be32(l3 + 12);
-  header.destination = packet::load_be32(l3 + 16);
-  if (packet::has_whole_ports(packet.layers().flags)) {
-    const packet::Ports ports = packet::load_ports(packet.l4());
-    header.has_ports = true;
-    header.source_port = ports.source;
-    header.destination_port = ports.destination;
-  }
+  header.flow = packet::flow_of(packet.frame(), packet.layers());
   header.protocol = packet.is(packet::kTcp)    ? match::Protocol::kTcp
                     : packet.is(packet::kUdp)  ? match::Protocol::kUdp
                     : packet.is(packet::kIcmp) ? match::Protocol::kIcmp

@@ -163,7 +163,7 @@ std::vector<Case> cases() {
   const std::string examples = concat(CATENA_SOURCE_DIR, "/examples/");
   std::vector<Case> all{
       {"office", concat("rules: ", examples, "branch-office/ids.rules"), concat(examples, "branch-office.pcap")}};
-  if (const std::string data = shared_data(); !data.empty()) {
+  if (const std::string data = catena::shared_data(); !data.empty()) {
     const std::string mixed = data + "/traces/mixed.pcap";
     all.push_back({"strings", concat("strings: ", data, "/nids/strings5000_opendns_top.txt"), mixed});
     all.push_back({"et150", concat("rules: ", data, "/nids/et150.rules"), mixed});

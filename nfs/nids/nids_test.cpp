@@ -154,7 +154,7 @@ TEST(Nids, start_report_counts_what_is_refused_and_not_evaluated) {
   const std::vector<std::string> report = (*nf)->start_report();
   ASSERT_EQ(report.size(), 3U);
   EXPECT_EQ(report[0], "1 rules loaded, 3 refused: pcre 2, undefined variable $NOPE 1");
-  EXPECT_THAT(report[1], HasSubstr("x.rules:2:30: pcre"));
+  EXPECT_THAT(report[1], HasSubstr("x.rules:2:30: not applied: pcre"));
   EXPECT_THAT(report[2], HasSubstr("1 rules name flow"));
   auto const* refusing = dynamic_cast<nf::Refusing const*>(nf->get());
   ASSERT_NE(refusing, nullptr);
@@ -182,7 +182,7 @@ TEST(Nids, refused_rules_are_an_error_where_the_chain_says_so_or_none_is_left) {
   const Status some = status("{rules: some.rules, on_refused: error}");
   EXPECT_EQ(some.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(some.message()), HasSubstr("3 rules are refused (pcre 2, undefined variable $NOPE 1)"));
-  EXPECT_THAT(std::string(some.message()), HasSubstr("some.rules:4:30: pcre"));
+  EXPECT_THAT(std::string(some.message()), HasSubstr("some.rules:4:30: not applied: pcre"));
   const Status all = status("rules: all.rules");
   EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(all.message()), HasSubstr("every rule is refused (protocol http 1)"));

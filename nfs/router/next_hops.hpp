@@ -16,7 +16,7 @@
 /// Output ports with their MAC addresses.
 namespace catena::router {
 
-using MacAddress = std::array<std::uint8_t, 6>;
+using nf::MacAddress;
 
 /// The router's own address on a port, and its network.
 struct PortAddress {

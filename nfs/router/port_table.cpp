@@ -4,45 +4,10 @@
 #include <catena/core/text.hpp>
 #include <catena/nf/text_file.hpp>
 
-#include <optional>
 #include <string_view>
 
 namespace catena::router {
 namespace {
-
-std::optional<std::uint8_t> hex_digit(char c) {
-  if (c >= '0' && c <= '9') {
-    return static_cast<std::uint8_t>(c - '0');
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? std::optional(static_cast<std::uint8_t>(lower - 'a' + 10)) : std::nullopt;
-}
-
-/// "02:00:00:00:00:01"
-std::optional<MacAddress> parse_mac(std::string_view text) {
-  MacAddress mac{};
-  if (text.size() != mac.size() * 3 - 1) {
-    return std::nullopt;
-  }
-  for (std::size_t i = 0; i < mac.size(); ++i) {
-    const auto high = hex_digit(text[3 * i]);
-    const auto low = hex_digit(text[3 * i + 1]);
-    if (!high || !low || (i > 0 && text[3 * i - 1] != ':')) {
-      return std::nullopt;
-    }
-    mac[i] = static_cast<std::uint8_t>(*high << 4 | *low);
-  }
-  return mac;
-}
-
-Result<MacAddress> read_mac(nf::Config& entry, std::string_view key) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, entry.string(key));
-  const std::optional<MacAddress> mac = parse_mac(text);
-  if (!mac) {
-    return entry.error(key, concat("'", key, "' is '", text, "'; write a MAC address as 02:00:00:00:00:01"));
-  }
-  return *mac;
-}
 
 /// "10.9.0.1/24": a host's address in its network.
 Result<PortAddress> read_address(nf::Config& entry, PortTable const& others) {
@@ -81,8 +46,8 @@ Result<PortTable> read_port_table(nf::Config& config) {
   for (nf::Config& entry : entries) {
     CATENA_ASSIGN_OR_RETURN(const std::int64_t port, entry.integer("port", 0, lpm::kMaxPort));
     PortEntry macs{};
-    CATENA_ASSIGN_OR_RETURN(macs.own, read_mac(entry, "mac"));
-    CATENA_ASSIGN_OR_RETURN(macs.next_hop, read_mac(entry, "next_hop_mac"));
+    CATENA_ASSIGN_OR_RETURN(macs.own, entry.mac_address("mac"));
+    CATENA_ASSIGN_OR_RETURN(macs.next_hop, entry.mac_address("next_hop_mac"));
     if (entry.has("address")) {
       CATENA_ASSIGN_OR_RETURN(macs.address, read_address(entry, table));
     }

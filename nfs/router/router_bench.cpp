@@ -43,7 +43,7 @@ class RouteFile {
  public:
   RouteFile() : path_(std::filesystem::temp_directory_path() / concat("catena_bench_routes_", ::getpid(), ".txt")) {
     std::ofstream file(path_);
-    const std::string data = shared_data();
+    const std::string data = catena::shared_data();
     if (!data.empty()) {
       label_ = "Internet table";
       std::FILE* unzip = ::popen(concat("gzip -dc '", data, "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
@@ -56,7 +56,7 @@ class RouteFile {
     }
     label_ = "random prefixes";
     for (std::uint32_t network = 0; count_ < 200000; network += 83) {
-      file << packet::to_string({network << 8, 24}) << ' ' << ++count_ % kPorts << '\n';
+      file << to_string(packet::Ipv4Prefix{network << 8, 24}) << ' ' << ++count_ % kPorts << '\n';
     }
   }
   ~RouteFile() { std::filesystem::remove(path_); }

@@ -170,7 +170,7 @@ TEST_F(Router, every_port_number_can_be_a_next_hop) {
   std::vector<Frame> frames;
   for (std::uint32_t port = 0; port <= lpm::kMaxPort; ++port) {  // a /32 each, each in a /24 of its own
     const std::uint32_t address = 0x0A000001 + (port << 8);
-    text += concat(packet::to_string({address, 32}), " ", port, "\n");
+    text += concat(to_string(packet::Ipv4Prefix{address, 32}), " ", port, "\n");
     if (port % 16 == 13 || port > lpm::kMaxPort - 3 || (port > 32760 && port < 32775)) {
       frames.push_back(frame_to(address));
       frames.push_back(frame_to(address + 1));

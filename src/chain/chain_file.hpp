@@ -4,35 +4,48 @@
 #include <catena/core/status.hpp>
 #include <catena/nf/config.hpp>
 
+#include <any>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
 #include "gpu/device/device.hpp"
-#include "io/source.hpp"
 #include "io/traffic_match.hpp"
 #include "nf/instance.hpp"
+#include "packet/memory/packet_pool.hpp"
 #include "plan/planner.hpp"
 
 /// The chain file, written by the operator. docs/chain-file.md is its reference.
 namespace catena::chain {
 
-enum class PortKind { kPcap, kDpdk, kGenerator, kReplay, kNull };
+/// A row of the table of kinds of rx and tx: port_kind.hpp.
+struct PortKind;
+/// `tx: null`.
+extern const PortKind kNullPort;
 
-/// `rx:` or `tx:`.
+/// `rx:` or `tx:`. Files and devices are here whatever their kind, since other parts check, open and account for them.
 struct PortConfig {
-  PortKind kind = PortKind::kNull;
-  std::string target;                     ///< pcap: the file, absolute, or "-" for standard input or output
+  PortKind const* kind = &kNullPort;
+  std::string target;                     ///< the file, absolute, or "-" for standard input or output; empty: no file
   std::string position;                   ///< file:line:column of this name; empty on the command line
-  std::vector<std::string> devices;       ///< dpdk: EAL device strings, by port number
-  std::uint64_t loops = 1;                ///< rx pcap: how often it is replayed
-  bool is_shared = false;                 ///< dpdk: other chains of the process may use the ports, too
+  std::vector<std::string> devices;       ///< EAL device strings, by port number; empty: no device
+  bool is_shared = false;                 ///< devices: other chains of the process may use the ports, too
   std::vector<io::TrafficMatch> matches;  ///< rx, shared: the chain receives frames matching any of these
-  io::GeneratorConfig generator;
-  io::ReplayConfig replay;
+  std::any settings;                      ///< of the kind, in its own type
+
+  /// The settings. Precondition: T is the type of the kind.
+  template <typename T>
+  T& as() {
+    return std::any_cast<T&>(settings);
+  }
+  template <typename T>
+  T const& as() const {
+    return std::any_cast<T const&>(settings);
+  }
 };
 
 /// The process of an NF: the process of the chain, or its own sandboxed process.
@@ -113,8 +126,8 @@ struct ChainConfig {
   Tuning tuning;
 };
 
-/// Unit queues that a shard may need: before and after each NF, for hand-overs and branches; in a graph also after rx,
-/// for branches, and before tx, for merges.
+/// Unit queues that a shard may need: before and after each NF, for reshard stages and branches; in a graph also after
+/// rx, for branches, and before tx, for merges.
 constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size() + (config.graph ? 2 : 0); }
 
 /// NFs of a chain in one process, by position: from `first` on, before `end`.
@@ -139,9 +152,13 @@ void set_default_isolation(ChainConfig& config, Isolation isolation);
 /// Reads a single NF of the chain in `text`, without its `plugin` and `isolation`. NotFound if no NF has this name.
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name);
 
-/// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "dev:INTERFACE", "generator" (rx) or "null" (tx). InvalidArgument
-/// lists the allowed values.
+/// `--rx` and `--tx`: "pcap:FILE", "generator" and others (port_kind.hpp). InvalidArgument lists the allowed values.
 Result<PortConfig> parse_rx_option(std::string_view text);
 Result<PortConfig> parse_tx_option(std::string_view text);
+/// The allowed values for the help of the options: "pcap:FILE (- is standard input), dpdk:DEVICE or generator".
+std::string rx_option_help();
+std::string tx_option_help();
+/// The file in a value of --rx or --tx, a part of `text`; nullopt if the value is of a kind without a file.
+std::optional<std::string_view> file_of_port_option(std::string_view text);
 
 }  // namespace catena::chain

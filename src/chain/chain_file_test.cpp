@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
 
+#include "chain/port_kind.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
@@ -43,12 +45,12 @@ TEST(ChainFile, reads_every_part) {
   const Result<ChainConfig> chain = parse_chain(kGood, "/somewhere/chain.yaml");
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_EQ(chain->name, "office");
-  EXPECT_EQ(chain->rx.kind, PortKind::kGenerator);
-  EXPECT_EQ(chain->rx.generator.packet_bytes, 0U);
-  EXPECT_EQ(chain->rx.generator.flows, 10U);
-  EXPECT_EQ(chain->rx.generator.packets_per_s, 1000U);
-  EXPECT_EQ(chain->rx.generator.seed, 7U);
-  EXPECT_EQ(chain->rx.generator.count, 99U);
+  EXPECT_EQ(chain->rx.kind->name, "generator");
+  EXPECT_EQ(chain->rx.as<io::GeneratorConfig>().packet_bytes, 0U);
+  EXPECT_EQ(chain->rx.as<io::GeneratorConfig>().flows, 10U);
+  EXPECT_EQ(chain->rx.as<io::GeneratorConfig>().packets_per_s, 1000U);
+  EXPECT_EQ(chain->rx.as<io::GeneratorConfig>().seed, 7U);
+  EXPECT_EQ(chain->rx.as<io::GeneratorConfig>().count, 99U);
   EXPECT_EQ(chain->tx.target, "/somewhere/out.pcap") << "relative to the chain file";
   EXPECT_THAT(chain->devices, ::testing::ElementsAre(device::DevicePreference::of("opencl")));
   ASSERT_EQ(chain->nfs.size(), 2U);
@@ -237,16 +239,16 @@ Result<ChainConfig> with_rx(std::string const& rx) {
 TEST(ChainFile, a_replay_takes_one_size_or_several) {
   const Result<ChainConfig> one = with_rx("{replay: {packet: 1514, flows: 10, rate: 1000, seed: 7, count: 99}}");
   ASSERT_TRUE(one.ok()) << one.status();
-  EXPECT_EQ(one->rx.kind, PortKind::kReplay);
-  EXPECT_THAT(one->rx.replay.packet_bytes, testing::ElementsAre(1514));
-  EXPECT_EQ(one->rx.replay.flows, 10U);
-  EXPECT_EQ(one->rx.replay.packets_per_s, 1000U);
-  EXPECT_EQ(one->rx.replay.seed, 7U);
-  EXPECT_EQ(one->rx.replay.count, 99U);
+  EXPECT_EQ(one->rx.kind->name, "replay");
+  EXPECT_THAT(one->rx.as<io::ReplayConfig>().packet_bytes, testing::ElementsAre(1514));
+  EXPECT_EQ(one->rx.as<io::ReplayConfig>().flows, 10U);
+  EXPECT_EQ(one->rx.as<io::ReplayConfig>().packets_per_s, 1000U);
+  EXPECT_EQ(one->rx.as<io::ReplayConfig>().seed, 7U);
+  EXPECT_EQ(one->rx.as<io::ReplayConfig>().count, 99U);
   const Result<ChainConfig> several = with_rx("{replay: {packet: [60, 60, 1792]}}");
   ASSERT_TRUE(several.ok()) << several.status();
-  EXPECT_THAT(several->rx.replay.packet_bytes, testing::ElementsAre(60, 60, 1792));
-  EXPECT_EQ(with_rx("{replay: {}}")->rx.replay.flows, 1024U);
+  EXPECT_THAT(several->rx.as<io::ReplayConfig>().packet_bytes, testing::ElementsAre(60, 60, 1792));
+  EXPECT_EQ(with_rx("{replay: {}}")->rx.as<io::ReplayConfig>().flows, 1024U);
 }
 
 struct BadReplay {
@@ -323,6 +325,19 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
         BadCase{"second_document", "kind: Chain", "---\nkind: Chain", "c.yaml:2:1: a second YAML document starts here"},
         BadCase{"not_yaml", "spec:", "spec: [", "not valid YAML"},
+        BadCase{"capture_as_rx", "rx: {generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}}",
+                "rx: mixed.pcap", "c.yaml:5:7: 'rx' is 'mixed.pcap'; write {pcap: mixed.pcap}"},
+        BadCase{"word_as_rx", "rx: {generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}}",
+                "rx: generator", "c.yaml:5:7: 'rx' is 'generator'; write {generator: {...}}"},
+        BadCase{"no_rx", "rx: {generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}}", "rx: null",
+                "c.yaml:5:7: 'rx' is null; allowed: exactly one of pcap: FILE, dpdk: DEVICE"},
+        BadCase{"none_as_tx", "tx: {pcap: out.pcap}", "tx: none", "c.yaml:6:7: 'tx' is 'none'; write null"},
+        BadCase{"word_as_tx", "tx: {pcap: out.pcap}", "tx: eth0",
+                "'tx' is 'eth0'; write one of {pcap: FILE}, {dpdk: DEVICE}, {dev: INTERFACE}, or null"},
+        BadCase{"key_of_an_nf_outside_its_config", "on: gpu", "on: gpu, rules: fw.rules",
+                "unknown key 'rules'; the NF's own keys are under `config:`; allowed: batch_size"},
+        BadCase{"option_as_key", "device: opencl", "device: opencl\n  workers: 2",
+                "c.yaml:8:3: unknown key 'workers'; it is an option: --workers NUMBER; allowed: device"},
         BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]",
                 "'metadata' must be a mapping, found a list"}),
     [](auto const& test) { return test.param.description; });
@@ -423,7 +438,7 @@ TEST(ChainFile, tx_may_be_null) {
   text.replace(text.find("tx: {pcap: out.pcap}"), 20, "tx: null");
   const Result<ChainConfig> chain = parse_chain(text, "c.yaml");
   ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_EQ(chain->tx.kind, PortKind::kNull);
+  EXPECT_EQ(chain->tx.kind, &kNullPort);
 }
 
 TEST(ChainFile, dpdk_takes_one_device_or_several) {
@@ -516,7 +531,7 @@ TEST(ChainFile, what_is_wrong_with_a_shared_port_is_said_at_its_place) {
 TEST(PortOptions, say_what_is_allowed) {
   EXPECT_EQ(parse_rx_option("pcap:a.pcap")->target, "a.pcap");
   EXPECT_THAT(parse_tx_option("dpdk:net_tap0,iface=t")->devices, testing::ElementsAre("net_tap0,iface=t"));
-  EXPECT_EQ(parse_tx_option("null")->kind, PortKind::kNull);
+  EXPECT_EQ(parse_tx_option("null")->kind, &kNullPort);
   EXPECT_THAT(std::string(parse_rx_option("file:a").status().message()),
               HasSubstr("pcap:FILE, dpdk:DEVICE, dev:INTERFACE, generator"));
   EXPECT_FALSE(parse_tx_option("generator").ok());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
 
-#include <catena/packet/slot.hpp>
-
 #include <array>
-#include <limits>
+#include <vector>
 
 #include "chain/graph.hpp"
+#include "chain/key_fields.hpp"
 #include "chain/keys.hpp"
 #include "chain/match_keys.hpp"
+#include "chain/port_kind.hpp"
 #include "plan/planner.hpp"
 
 namespace catena::chain {
@@ -17,8 +17,6 @@ namespace {
 using std::string_view;
 using enum KeyKind;
 
-constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMaxDevices = 32;
 constexpr std::int64_t kMaxMatches = 256;
 constexpr std::int64_t kMaxSteerRows = 1024;
 
@@ -28,75 +26,14 @@ constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
 constexpr std::array<string_view, 3> kProcessors{"cpu", "gpu", "auto"};
 constexpr std::array<string_view, 2> kIsolations{"none", "process"};
-constexpr std::array<string_view, 1> kImix{"imix"};
 constexpr std::array<string_view, 2> kTrueOrFalse{"true", "false"};
-constexpr std::array<string_view, 5> kRxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE", "generator: {...}",
-                                                     "replay: {...}"};
-constexpr std::array<string_view, 3> kTxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE"};
-
 constexpr std::array kMetadata{
-    Key{.name = "name", .kind = kName, .help = "name of the chain in the report", .is_required = true},
+    Key{.name = "name",
+        .kind = kName,
+        .help = "name of the chain in the report",
+        .is_required = true,
+        .into = into<&ChainConfig::name>},
 };
-
-constexpr Key kRate{.name = "rate",
-                    .kind = kInteger,
-                    .help = "packets per second; 0: as fast as the chain takes them",
-                    .fallback = "0",
-                    .maximum = 1'000'000'000};
-constexpr Key kSeed{
-    .name = "seed", .kind = kInteger, .help = "the same seed gives the same packets", .fallback = "1", .maximum = kAny};
-constexpr Key kCount{.name = "count",
-                     .kind = kInteger,
-                     .help = "packets in all; 0: until the run is stopped",
-                     .fallback = "0",
-                     .maximum = kAny};
-
-constexpr std::array kGenerator{
-    Key{.name = "packet",
-        .kind = kInteger,
-        .help = "frame length in bytes, without FCS; imix: 64, 594 and 1518 bytes as 7 : 4 : 1",
-        .fallback = "64",
-        .minimum = io::kMinGeneratedBytes,
-        .maximum = packet::kMaxFrameBytes,
-        .words = kImix},
-    Key{.name = "flows",
-        .kind = kInteger,
-        .help = "number of flows, used in turn",
-        .fallback = "1024",
-        .minimum = 1,
-        .maximum = io::kMaxGeneratedFlows},
-    kRate,
-    kSeed,
-    kCount,
-};
-
-constexpr std::array kReplay{
-    Key{.name = "packet",
-        .kind = kIntegers,
-        .help = "frame length in bytes, without FCS; the sizes of a list are used in turn",
-        .fallback = "64",
-        .minimum = io::kMinGeneratedBytes,
-        .maximum = packet::kMaxFrameBytes,
-        .most = io::kMaxReplaySizes},
-    Key{.name = "flows",
-        .kind = kInteger,
-        .help = "number of flows, used in turn; times the number of sizes at most 262144",
-        .fallback = "1024",
-        .minimum = 1,
-        .maximum = io::kMaxReplayTemplates},
-    kRate,
-    kSeed,
-    kCount,
-};
-
-constexpr Key kDpdk{
-    .name = "dpdk", .kind = kTexts, .help = "a DPDK device string, or several", .minimum = 1, .maximum = kMaxDevices};
-
-constexpr Key kDev{.name = "dev",
-                   .kind = kTexts,
-                   .help = "an interface of the kernel, or several",
-                   .minimum = 1,
-                   .maximum = kMaxDevices};
 
 constexpr Key kShared{.name = "shared",
                       .kind = kWord,
@@ -124,40 +61,31 @@ constexpr Key kSport{.name = "sport", .kind = kText, .help = "source port of TCP
 constexpr Key kDport{.name = "dport", .kind = kText, .help = "destination port of TCP or UDP, or a range: 1024-65535"};
 constexpr std::array kMatch{kVlan, kSrc, kDst, kProtocol, kSport, kDport};
 
-constexpr std::array kRxKeys{
-    Key{.name = "pcap", .kind = kFile, .help = "a pcap or pcapng capture of Ethernet frames; -: standard input"},
-    Key{.name = "loops",
-        .kind = kInteger,
-        .help = "with pcap: how often the file is read",
-        .fallback = "1",
-        .minimum = 1,
-        .maximum = kAny},
-    kDpdk,
-    kDev,
+/// Of rx and tx, for all kinds that are devices.
+constexpr std::array kRxCommonKeys{
     kShared,
     Key{.name = "match",
         .kind = kSections,
         .help = "with shared: the chain receives frames matching an entry; without: frames matched by no other chain",
         .maximum = kMaxMatches,
         .keys = kMatch},
-    Key{.name = "generator", .kind = kSection, .help = "artificial traffic", .keys = kGenerator},
-    Key{.name = "replay", .kind = kSection, .help = "artificial traffic for benchmarks", .keys = kReplay},
 };
+constexpr std::array kTxCommonKeys{kShared};
 
-constexpr std::array kTxKeys{
-    Key{.name = "pcap", .kind = kFile, .help = "the pcap file to write; -: standard output"},
-    kDpdk,
-    kDev,
-    kShared,
-};
-
-constexpr Key number(string_view name, string_view help, string_view fallback, std::int64_t minimum,
+constexpr Key number(KeyReader into, string_view name, string_view help, string_view fallback, std::int64_t minimum,
                      std::int64_t maximum) {
-  return {.name = name, .kind = kInteger, .help = help, .fallback = fallback, .minimum = minimum, .maximum = maximum};
+  return {.name = name,
+          .kind = kInteger,
+          .help = help,
+          .fallback = fallback,
+          .minimum = minimum,
+          .maximum = maximum,
+          .into = into};
 }
 
 constexpr std::array kTuning{
-    number("pool_slots", "maximum number of packets inside the chain, a power of two", "16384", 2048, 1 << 20),
+    number(into<&Tuning::pool_slots>, "pool_slots", "maximum number of packets inside the chain, a power of two",
+           "16384", 2048, 1 << 20),
     Key{.name = "unit_packets",
         .kind = kInteger,
         .help =
@@ -165,13 +93,16 @@ constexpr std::array kTuning{
         .fallback = "256",
         .minimum = 4,
         .maximum = memory::kMaxUnitPackets,
-        .words = kAuto},
-    number("units_per_launch", "maximum full units per launch on the device", "8", 1, 1024),
-    number("launches_in_flight", "concurrent launches of one NF on the device", "3", 1, 16),
-    number("device_limit_ms", "milliseconds after which an unfinished launch counts as a failed device", "10000", 10,
-           600'000),
-    number("max_batch_delay_us", "microseconds that a partly filled launch may wait for more packets", "50", 0,
-           1'000'000),
+        .words = kAuto,
+        .into = into<&Tuning::unit_packets>},
+    number(into<&Tuning::units_per_launch>, "units_per_launch", "maximum full units per launch on the device", "8", 1,
+           1024),
+    number(into<&Tuning::launches_in_flight>, "launches_in_flight", "concurrent launches of one NF on the device", "3",
+           1, 16),
+    number(into<&Tuning::device_limit_ms>, "device_limit_ms",
+           "milliseconds after which an unfinished launch counts as a failed device", "10000", 10, 600'000),
+    number(into<&Tuning::max_batch_delay_us>, "max_batch_delay_us",
+           "microseconds that a partly filled launch may wait for more packets", "50", 0, 1'000'000),
 };
 
 constexpr std::int64_t kMaxQt = 1000;
@@ -201,13 +132,16 @@ constexpr std::array kFlowHook{
                 "the name",
         .is_required = true,
         .minimum = 1,
-        .maximum = kMaxCommandWords},
-    number("period_ms", "milliseconds over which the pauses of rx are measured", "1000", 10, 600'000),
+        .maximum = kMaxCommandWords,
+        .into = into<&FlowHookConfig::command>},
+    number(into<&FlowHookConfig::period_ms>, "period_ms", "milliseconds over which the pauses of rx are measured",
+           "1000", 10, 600'000),
     Key{.name = "paused",
         .kind = kNumber,
         .help = "fraction of the period with rx paused, from which on it is congested; free again below half of it",
         .fallback = "0.1",
-        .maximum = 1},
+        .maximum = 1,
+        .into = into<&FlowHookConfig::paused>},
 };
 
 constexpr std::array kFlow{
@@ -216,14 +150,17 @@ constexpr std::array kFlow{
         .help = "backpressure: where too many packets wait for an NF, its upstream NFs pause, up to rx; vanilla: "
                 "packets that do not fit into a ring are dropped",
         .fallback = "backpressure",
-        .words = kFlowModes},
+        .words = kFlowModes,
+        .into = into_word<&FlowConfig::mode, FlowMode::kBackpressure, FlowMode::kVanilla>},
     Key{.name = "qt",
         .kind = kNumber,
         .help = "batches allowed to wait for an NF, for NFs without a value of their own",
         .fallback = "2.8",
         .minimum = 1,
-        .maximum = kMaxQt},
-    number("period_us", "microseconds between two checks of a ring; 0: at each poll of its stage", "5", 0, 1'000'000),
+        .maximum = kMaxQt,
+        .into = into<&FlowConfig::qt>},
+    number(into<&FlowConfig::period_us>, "period_us",
+           "microseconds between two checks of a ring; 0: at each poll of its stage", "5", 0, 1'000'000),
     Key{.name = "signals",
         .kind = kSection,
         .help = "flow control with chains of other hosts, upstream of rx and downstream of tx",
@@ -238,12 +175,14 @@ constexpr std::array kIsolation{
     Key{.name = "container",
         .kind = kText,
         .help = "folder with an unpacked image: the root file system of the NF's process, read-only"},
-    number("memory_mb", "limit of the private memory of the NF's process, in megabytes; beyond it the process is ended",
-           "6144", 64, 1 << 20),
-    number("cpus", "number of CPUs for the NF's process; 0: all", "0", 0, 1024),
+    number(into<&NfConfig::memory_mb>, "memory_mb",
+           "limit of the private memory of the NF's process, in megabytes; beyond it the process is ended", "6144", 64,
+           1 << 20),
+    number(into<&NfConfig::cpus>, "cpus", "number of CPUs for the NF's process; 0: all", "0", 0, 1024),
     Key{.name = "group",
         .kind = kName,
-        .help = "adjacent NFs of the same group share one process; a packet is copied into it once"},
+        .help = "adjacent NFs of the same group share one process; a packet is copied into it once",
+        .into = into<&NfConfig::group>},
 };
 
 constexpr std::array<std::string_view, 3> kWritesAlternatives{"file: FILE", "folder: FOLDER", "receiver: HOST:PORT"};
@@ -253,13 +192,33 @@ constexpr std::array kWrites{
     Key{.name = "receiver", .kind = kText, .help = "datagrams, to this host and UDP port"},
 };
 
+/// `on`.
+Status read_processor(FileSection& entry, Key const& key, Target const& target) {
+  if (auto* const nf = target.as<NfConfig>(); nf != nullptr) {
+    CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text(key.name));
+    nf->on = on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu;
+    nf->is_auto = on == "auto";
+  }
+  return absl::OkStatus();
+}
+
+/// At spec they are the defaults of all NFs, which are an NfConfig, too.
+constexpr KeyReader kIntoUnsupported =
+    into_word<&NfConfig::on_unsupported, nf::OnUnsupported::kPass, nf::OnUnsupported::kDrop>;
+constexpr KeyReader kIntoLinkLocal = into_word<&NfConfig::link_local, nf::LinkLocal::kPass, nf::LinkLocal::kDrop>;
+
 constexpr std::array kNf{
-    Key{.name = "name", .kind = kName, .help = "differs from all others of the chain", .is_required = true},
+    Key{.name = "name",
+        .kind = kName,
+        .help = "differs from all others of the chain",
+        .is_required = true,
+        .into = into<&NfConfig::name>},
     Key{.name = "type",
         .kind = kText,
         .help = "a type listed by `catena show nfs`; not needed with `plugin`",
         .is_required = true,
-        .stands_in = "plugin"},
+        .stands_in = "plugin",
+        .into = into<&NfConfig::type>},
     Key{.name = "plugin",
         .kind = kFile,
         .help = "shared object of a network function built elsewhere; it runs in a process of its own"},
@@ -275,15 +234,18 @@ constexpr std::array kNf{
             "processor of the NF's implementation; auto: the one that makes the chain faster, as measured by `catena "
             "profile --nf`",
         .fallback = "cpu",
-        .words = kProcessors},
+        .words = kProcessors,
+        .into = read_processor},
     Key{.name = "on_unsupported",
         .kind = kWord,
         .help = "action for packets the NF cannot inspect; default: the value in spec, else the default of the type",
-        .words = kPassOrDrop},
+        .words = kPassOrDrop,
+        .into = kIntoUnsupported},
     Key{.name = "link_local",
         .kind = kWord,
         .help = "action for ARP, LLDP, spanning tree and other link-local control frames; default: the value in spec",
-        .words = kPassOrDrop},
+        .words = kPassOrDrop,
+        .into = kIntoLinkLocal},
     Key{.name = "isolation",
         .kind = kSection,
         .help = "none: in the chain's own process; process: in a sandboxed one with access to its packets only; "
@@ -292,10 +254,10 @@ constexpr std::array kNf{
                 "process for a plugin and in a service, else none",
         .words = kIsolations,
         .keys = kIsolation},
-    number("latency_limit_us",
+    number(into<&NfConfig::latency_limit_us>, "latency_limit_us",
            "time limit of a launch of the NF on the gpu, in microseconds; for `on: auto` and with `--share`", "1000", 1,
            1'000'000),
-    number("batch_size",
+    number(into<&NfConfig::batch_size>, "batch_size",
            "packets per launch of the NF on the gpu, at most a full launch of `tuning`; on any processor the "
            "batch that `qt` counts in; 0: a full launch on the gpu, 256 on the cpu",
            "0", 0, kMaxLaunchPackets),
@@ -303,8 +265,13 @@ constexpr std::array kNf{
         .kind = kNumber,
         .help = "with `flow`: batches allowed to wait for the NF; default: the value in flow",
         .minimum = 1,
-        .maximum = kMaxQt},
-    Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
+        .maximum = kMaxQt,
+        .into = into<&NfConfig::qt>},
+    Key{.name = "config",
+        .kind = kOfNf,
+        .help = "the NF's own keys",
+        .fallback = "{}",
+        .into = into<&NfConfig::config>},
 };
 
 constexpr std::array<string_view, 2> kVerdicts{"pass", "alert"};
@@ -359,78 +326,119 @@ constexpr std::array kNextNodeRow{
         .keys = kMirror},
 };
 
-constexpr std::array kSpec{
-    Key{.name = "rx",
-        .kind = kSection,
-        .help = "source of packets",
-        .is_required = true,
-        .keys = kRxKeys,
-        .alternatives = kRxAlternatives},
-    Key{.name = "tx",
-        .kind = kSection,
-        .help = "destination of packets; null: packets are counted and discarded",
-        .is_required = true,
-        .is_nullable = true,
-        .keys = kTxKeys,
-        .alternatives = kTxAlternatives},
-    Key{.name = "device",
-        .kind = kDevices,
-        .help = "the device for NFs placed on: gpu or auto; one of several by its number: cuda:1; of a list each has "
-                "some shards",
-        .fallback = "auto",
-        .minimum = 1,
-        .maximum = kMaxShards},
-    Key{.name = "on_unsupported",
-        .kind = kWord,
-        .help = "for NFs without a value of their own; default: drop for firewall and ipsec, pass for the others",
-        .words = kPassOrDrop},
-    Key{.name = "link_local",
-        .kind = kWord,
-        .help = "for NFs without a value of their own",
-        .fallback = "pass",
-        .words = kPassOrDrop},
-    Key{.name = "tenant",
-        .kind = kName,
-        .help = "owner of the chain in a service for many owners; default: a tenant with the chain's name"},
-    Key{.name = "shards",
-        .kind = kInteger,
-        .help =
-            "parallel instances of the chain, each with the packets of some flows; default: auto where rx is a port, "
-            "else 1",
-        .minimum = 1,
-        .maximum = kMaxShards,
-        .words = kAuto},
-    Key{.name = "tuning", .kind = kSection, .help = "numbers affecting speed only", .fallback = "{}", .keys = kTuning},
-    Key{.name = "nfs",
-        .kind = kSections,
-        .help = "the NFs in order",
-        .is_required = true,
-        .maximum = plan::kMaxNfs,
-        .keys = kNf},
-    Key{.name = "graph",
-        .kind = kSections,
-        .help =
-            "path of packets from rx and from each NF, by the first matching row; without: through the NFs in order",
-        .maximum = kMaxSteerRows,
-        .keys = kNextNodeRow},
-    Key{.name = "flow",
-        .kind = kSection,
-        .help = "limits for the packets waiting in the chain; without: as many as packet memory holds",
-        .keys = kFlow},
-    Key{.name = "unmatched",
-        .kind = kText,
-        .help = "destination of packets matching no row of `graph`: the name of an NF, tx, or drop"},
-};
+constexpr std::array<Advice, 1> kNfAdvice{{{"", "the NF's own keys are under `config:`"}}};
+constexpr std::array<Advice, 13> kSpecAdvice{{
+    {"workers", "it is an option: --workers NUMBER"},
+    {"cores", "it is an option: --cores 0,2-5"},
+    {"record", "it is an option: --record FILE"},
+    {"eve", "it is an option: --eve FILE"},
+    {"trace", "it is an option: --trace FILE"},
+    {"sync", "it is an option: --sync adaptive"},
+    {"pushdown", "it is an option: --pushdown on"},
+    {"methods", "it is an option: --methods strided,gather"},
+    {"profile", "it is an option: --profile FILE"},
+    {"share", "it is an option: --share scheduled"},
+    {"parts", "it is an option: --parts green"},
+    {"compute_units", "it is an option: --compute-units NUMBER"},
+    {"new_keys", "it is an option: --new-keys"},
+}};
 
-constexpr std::array kRoot{
-    Key{.name = "apiVersion", .kind = kWord, .help = "version of this format", .is_required = true, .words = kVersions},
-    Key{.name = "kind", .kind = kWord, .help = "kind of object in the file", .is_required = true, .words = kKinds},
-    Key{.name = "metadata", .kind = kSection, .help = "name of the chain", .is_required = true, .keys = kMetadata},
-    Key{.name = "spec", .kind = kSection, .help = "the chain", .is_required = true, .keys = kSpec},
-};
+/// Not a constant: the table of kinds has the keys of rx and tx.
+std::span<const Key> spec_keys() {
+  static const std::vector<Key> kRxKeys = rx_keys(kRxCommonKeys);
+  static const std::vector<Key> kTxKeys = tx_keys(kTxCommonKeys);
+  static const std::array kSpec{
+      Key{.name = "rx",
+          .kind = kSection,
+          .help = "source of packets",
+          .is_required = true,
+          .keys = kRxKeys,
+          .alternatives = rx_alternatives()},
+      Key{.name = "tx",
+          .kind = kSection,
+          .help = "destination of packets; null: packets are counted and discarded",
+          .is_required = true,
+          .is_nullable = true,
+          .keys = kTxKeys,
+          .alternatives = tx_alternatives()},
+      Key{.name = "device",
+          .kind = kDevices,
+          .help = "the device for NFs placed on: gpu or auto; one of several by its number: cuda:1; of a list each has "
+                  "some shards",
+          .fallback = "auto",
+          .minimum = 1,
+          .maximum = kMaxShards},
+      Key{.name = "on_unsupported",
+          .kind = kWord,
+          .help = "for NFs without a value of their own; default: drop for firewall and ipsec, pass for the others",
+          .words = kPassOrDrop,
+          .into = kIntoUnsupported},
+      Key{.name = "link_local",
+          .kind = kWord,
+          .help = "for NFs without a value of their own",
+          .fallback = "pass",
+          .words = kPassOrDrop,
+          .into = kIntoLinkLocal},
+      Key{.name = "tenant",
+          .kind = kName,
+          .help = "owner of the chain in a service for many owners; default: a tenant with the chain's name",
+          .into = into<&ChainConfig::tenant>},
+      Key{.name = "shards",
+          .kind = kInteger,
+          .help =
+              "parallel instances of the chain, each with the packets of some flows; default: auto where rx is a port, "
+              "else 1",
+          .minimum = 1,
+          .maximum = kMaxShards,
+          .words = kAuto},
+      Key{.name = "tuning",
+          .kind = kSection,
+          .help = "numbers affecting speed only",
+          .fallback = "{}",
+          .keys = kTuning},
+      Key{.name = "nfs",
+          .kind = kSections,
+          .help = "the NFs in order",
+          .is_required = true,
+          .maximum = plan::kMaxNfs,
+          .keys = kNf,
+          .advice = kNfAdvice},
+      Key{.name = "graph",
+          .kind = kSections,
+          .help =
+              "path of packets from rx and from each NF, by the first matching row; without: through the NFs in order",
+          .maximum = kMaxSteerRows,
+          .keys = kNextNodeRow},
+      Key{.name = "flow",
+          .kind = kSection,
+          .help = "limits for the packets waiting in the chain; without: as many as packet memory holds",
+          .keys = kFlow},
+      Key{.name = "unmatched",
+          .kind = kText,
+          .help = "destination of packets matching no row of `graph`: the name of an NF, tx, or drop"},
+  };
+  return kSpec;
+}
 
 }  // namespace
 
-std::span<const Key> chain_keys() { return kRoot; }
+std::span<const Key> chain_keys() {
+  static const std::array kRoot{
+      Key{.name = "apiVersion",
+          .kind = kWord,
+          .help = "version of this format",
+          .is_required = true,
+          .words = kVersions},
+      Key{.name = "kind", .kind = kWord, .help = "kind of object in the file", .is_required = true, .words = kKinds},
+      Key{.name = "metadata", .kind = kSection, .help = "name of the chain", .is_required = true, .keys = kMetadata},
+      Key{.name = "spec",
+          .kind = kSection,
+          .help = "the chain",
+          .is_required = true,
+          .keys = spec_keys(),
+          .advice = kSpecAdvice},
+  };
+  return kRoot;
+}
 
 }  // namespace catena::chain

@@ -39,7 +39,6 @@ constexpr std::size_t kMaxFileBytes = std::size_t{256} << 10;
 constexpr mode_t kReadableByAll = 0644;
 constexpr mode_t kReadableByOwner = 0600;  // hashes of files that may hold keys
 
-constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
 constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
 
 struct Coefficient {
@@ -72,7 +71,7 @@ std::string printable(std::string_view text) {
 
 void read_methods(Json const& json, ProfileReader& reader, plan::CostModel& costs) {
   Json const& methods = reader.object(json, "", "methods");
-  for (const TransferMethod method : kMethods) {
+  for (const TransferMethod method : kTransferMethods) {
     const std::string_view name = to_string(method);
     const std::string path = concat("methods.", name, ".");
     Json const* entry = reader.member(methods, "methods.", name);
@@ -137,9 +136,10 @@ std::string now_as_text() {
   return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
 }
 
-std::string describe(CostProfile const& profile) {
+std::string describe(CostProfile const& profile, std::string_view backend) {
   if (profile.measured.empty()) {
-    return "the built-in profile of an NVIDIA H200: run `catena profile` to measure this machine";
+    return concat("the built-in profile of an NVIDIA H200: run `catena profile", backend.empty() ? "" : " --device ",
+                  backend, "` to measure this machine");
   }
   constexpr std::size_t kDate = 10;
   return concat("the profile measured ", profile.measured.substr(0, kDate));
@@ -151,7 +151,7 @@ std::string to_json(CostProfile const& profile) {
   json["version"] = kVersion;
   json["measured"] = profile.measured;
   json["device"] = {{"backend", profile.backend}, {"name", profile.device}, {"driver", profile.driver}};
-  for (const TransferMethod method : kMethods) {
+  for (const TransferMethod method : kTransferMethods) {
     Json& entry = json["methods"][std::string(to_string(method))];
     if (method != TransferMethod::kStaged && (profile.costs.available & plan::method_bit(method)) == 0) {
       continue;  // null

@@ -38,9 +38,9 @@ struct CostProfile {
 /// The current time in the format of profiles.
 std::string now_as_text();
 
-/// "the profile measured 2026-11-21", or "the built-in profile of an NVIDIA H200: run `catena profile` to measure this
-/// machine".
-std::string describe(CostProfile const& profile);
+/// "the profile measured 2026-11-21", or "the built-in profile of an NVIDIA H200: run `catena profile --device opencl`
+/// to measure this machine". `backend`: of the device to measure; empty where any will do.
+std::string describe(CostProfile const& profile, std::string_view backend = {});
 
 /// One JSON object: format, version, measured, device, methods, host, device_copy_ns_per_byte and, if NFs were
 /// measured, nfs. An unavailable method is null.

@@ -131,6 +131,8 @@ TEST_F(ProfileFiles, the_time_is_the_clocks) {
 
 TEST_F(ProfileFiles, the_built_in_profile_says_how_to_get_a_better_one) {
   EXPECT_THAT(describe(CostProfile::built_in()), AllOf(HasSubstr("built-in"), HasSubstr("`catena profile`")));
+  // `auto` takes no CPU's OpenCL
+  EXPECT_THAT(describe(CostProfile::built_in(), "opencl"), HasSubstr("run `catena profile --device opencl` to"));
 }
 
 struct BadText {

@@ -63,15 +63,12 @@ Result<FlowSignalsConfig> read_signals(FileSection section) {
 
 Result<FlowHookConfig> read_hook(FileSection section) {
   FlowHookConfig hook;
-  CATENA_ASSIGN_OR_RETURN(hook.command, section.texts("command"));
+  CATENA_RETURN_IF_ERROR(section.read_into(hook));
   if (!hook.command.front().starts_with('/')) {
     return section.config().error(
         "command", concat("'command' is '", hook.command.front(), "'; write where the program is, as /usr/local/bin/",
                           hook.command.front()));
   }
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t period_ms, section.integer("period_ms"));
-  hook.period_ms = static_cast<std::uint32_t>(period_ms);
-  CATENA_ASSIGN_OR_RETURN(hook.paused, section.number("paused"));
   return hook;
 }
 
@@ -84,11 +81,7 @@ Result<FlowConfig> read_flow(FileSection& spec) {
   }
   flow.position = spec.config().position("flow");
   CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("flow"));
-  CATENA_ASSIGN_OR_RETURN(const std::string mode, section.text("mode"));
-  CATENA_ASSIGN_OR_RETURN(flow.qt, section.number("qt"));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t period_us, section.integer("period_us"));
-  flow.mode = mode == "vanilla" ? FlowMode::kVanilla : FlowMode::kBackpressure;
-  flow.period_us = static_cast<std::uint32_t>(period_us);
+  CATENA_RETURN_IF_ERROR(section.read_into(flow));
   for (const std::string_view key : {"signals", "hook"}) {
     if (flow.mode == FlowMode::kVanilla && section.has(key)) {
       return section.config().error(key,

@@ -2,13 +2,14 @@
 #include "chain/instances.hpp"
 
 #include "chain/diagnostics.hpp"
+#include "chain/port_kind.hpp"
 
 #include <catena/core/text.hpp>
 
 namespace catena::chain {
 
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {
-  return {.live_rx = rx.kind == PortKind::kDpdk, .live_tx = tx.kind == PortKind::kDpdk};
+  return {.live_rx = rx.kind->is_live, .live_tx = tx.kind->is_live};
 }
 
 namespace {

@@ -56,7 +56,6 @@ Status read_group(FileSection& section, std::vector<NfConfig> const& before, NfC
   if (!section.has("group")) {
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(nf.group, section.text("group"));
   const auto first = std::ranges::find(before, nf.group, &NfConfig::group);
   if (first == before.end()) {
     return absl::OkStatus();
@@ -77,10 +76,7 @@ Status read_group(FileSection& section, std::vector<NfConfig> const& before, NfC
 /// What a process is to have: a section of `isolation`.
 Status read_process(FileSection section, std::vector<NfConfig> const& before, NfConfig& nf) {
   nf.isolation = Isolation::kProcess;
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t memory_mb, section.integer("memory_mb"));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t cpus, section.integer("cpus"));
-  nf.memory_mb = static_cast<std::uint32_t>(memory_mb);
-  nf.cpus = static_cast<std::uint32_t>(cpus);
+  CATENA_RETURN_IF_ERROR(section.read_into(nf));
   if (section.has("container")) {
     CATENA_RETURN_IF_ERROR(read_container(section, nf));
   }

@@ -26,7 +26,7 @@ std::vector<std::string> words_of(Key const& key) { return {key.words.begin(), k
 /// "tcp, udp"
 std::string words_text(Key const& key) { return fmt::format("{}", fmt::join(key.words, ", ")); }
 
-bool is_word(Key const& key, std::string_view text) {
+bool is_among_words(Key const& key, std::string_view text) {
   return std::find(key.words.begin(), key.words.end(), text) != key.words.end();
 }
 
@@ -108,10 +108,27 @@ std::string allowed_in(Key const& key) {
       return concat("a whole number from ", key.minimum, " to ", key.maximum,
                     key.words.empty() ? std::string() : concat(", or ", words_text(key)));
     case KeyKind::kSection:
+      if (!key.alternatives.empty()) {
+        return concat("exactly one of ", fmt::format("{}", fmt::join(key.alternatives, ", ")));
+      }
       return key.words.empty() ? std::string() : concat(words_text(key), ", or a section with ", names_of(key.keys));
     default:
       return {};
   }
+}
+
+/// What to write for `text` in place of a section that has one of several alternatives.
+std::string meant_by(Key const& key, std::string_view text) {
+  const std::string all = concat("write one of {", fmt::format("{}", fmt::join(key.alternatives, "}, {")), "}",
+                                 key.is_nullable ? ", or null" : "");
+  const auto found = std::ranges::find(key.alternatives, text, name_in);
+  if (key.is_nullable && (text == "none" || text == "drop")) {
+    return "write null";
+  }
+  if (found != key.alternatives.end()) {
+    return concat("write {", *found, "}");
+  }
+  return text.ends_with(".pcap") || text.ends_with(".pcapng") ? concat("write {pcap: ", text, "}") : all;
 }
 
 Status check_devices(nf::Config& section, Key const& key) {
@@ -137,7 +154,7 @@ Status check_inner(nf::Config& section, Key const& key, nf::Config inner) {
                         : section.error(key.name, concat("'", key.name, "' ", key.is_nullable ? "is null, or " : "",
                                                          "takes ", one_of)));
   }
-  diagnostics.add(check_keys(std::move(inner), key.keys));
+  diagnostics.add(check_keys(std::move(inner), key.keys, key.advice));
   return diagnostics.status();
 }
 
@@ -164,7 +181,7 @@ Status check_value(nf::Config& section, Key const& key) {
       return check_devices(section, key);
     case KeyKind::kInteger: {
       CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
-      return is_word(key, text) ? absl::OkStatus() : read_integer(section, key).status();
+      return is_among_words(key, text) ? absl::OkStatus() : read_integer(section, key).status();
     }
     case KeyKind::kNumber:
       return read_number(section, key).status();
@@ -181,6 +198,9 @@ Status check_value(nf::Config& section, Key const& key) {
         return std::ranges::find(key.words, *word) != key.words.end()
                    ? absl::OkStatus()
                    : section.error(key.name, concat("'", key.name, "' is '", *word, "'; allowed: ", allowed_in(key)));
+      }
+      if (word.ok() && !key.alternatives.empty()) {
+        return section.error(key.name, concat("'", key.name, "' is '", *word, "'; ", meant_by(key, *word)));
       }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
       return check_inner(section, key, std::move(inner));
@@ -203,7 +223,7 @@ Status check_value(nf::Config& section, Key const& key) {
 
 }  // namespace
 
-Status check_keys(nf::Config section, std::span<const Key> keys) {
+Status check_keys(nf::Config section, std::span<const Key> keys, std::span<const Advice> advice) {
   for (Key const& key : keys) {
     section.has(key.name);  // so that what is left is unknown, or misspelt
   }
@@ -217,7 +237,11 @@ Status check_keys(nf::Config section, std::span<const Key> keys) {
       diagnostics.add(check_value(section, key));
     }
   }
-  diagnostics.add(section.finish());
+  diagnostics.add(section.finish([advice](std::string_view unknown) {
+    const auto found =
+        std::ranges::find_if(advice, [unknown](Advice const& each) { return each.key.empty() || each.key == unknown; });
+    return found == advice.end() ? std::string_view() : found->text;
+  }));
   return diagnostics.status();
 }
 
@@ -235,6 +259,18 @@ Result<std::int64_t> FileSection::integer(std::string_view name) {
     return value;
   }
   return read_integer(config_, own);
+}
+
+Result<std::int64_t> FileSection::integer_or_word(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, this->text(name));
+  return is_among_words(key(name), text) ? std::int64_t{0} : integer(name);
+}
+
+Status FileSection::read_fields(Target const& target) {
+  for (Key const& each : keys_) {
+    CATENA_RETURN_IF_ERROR(each.into == nullptr ? absl::OkStatus() : each.into(*this, each, target));
+  }
+  return absl::OkStatus();
 }
 
 Result<double> FileSection::number(std::string_view name) {

@@ -26,19 +26,7 @@ Result<std::optional<packet::Ipv4Prefix>> read_prefix(FileSection& section, stri
   if (!section.has(key)) {
     return std::nullopt;
   }
-  CATENA_ASSIGN_OR_RETURN(const std::string text, section.text(key));
-  nf::TextCursor cursor(text, section.config().file());
-  packet::Ipv4Prefix prefix;
-  if (!cursor.next_line() || !cursor.prefix(prefix) || text.find_first_not_of("0123456789./") != std::string::npos) {
-    return section.config().error(
-        key, concat("'", key, "' is '", text, "'; write an IPv4 address or prefix, as 10.1.0.0/16"));
-  }
-  if ((prefix.address & ~prefix.mask()) != 0) {
-    const packet::Ipv4Prefix meant{prefix.address & prefix.mask(), prefix.length};
-    return section.config().error(
-        key,
-        concat("'", key, "' is '", text, "', which has bits set after the prefix; write ", packet::to_string(meant)));
-  }
+  CATENA_ASSIGN_OR_RETURN(const packet::Ipv4Prefix prefix, section.config().ipv4_prefix(key));
   return prefix;
 }
 

@@ -105,7 +105,7 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   PortConfig const& rx = options.rx ? *options.rx : config.rx;
   PortConfig const& tx = options.tx ? *options.tx : config.tx;
   add("the chain file", "", config.file, false);
-  if (rx.kind == PortKind::kPcap && options.opens_rx) {
+  if (options.opens_rx) {
     add(options.rx ? "--rx" : "rx", rx.position, rx.target, false);
   }
   for (NfConfig const& nf : config.nfs) {
@@ -118,7 +118,7 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
   }
   add("--profile", "", options.profile_path, false);
-  if (tx.kind == PortKind::kPcap && options.opens_tx) {
+  if (options.opens_tx) {
     add(options.tx ? "--tx" : "tx", tx.position, tx.target, true);
   }
   add("--record", "", options.record_path, true);

@@ -109,7 +109,7 @@ TEST(NfCosts, on_the_cpu_are_kept_beside_those_of_the_device) {
   EXPECT_EQ(loaded->find(kRouter, 64)->kernel.intercept, 1.5);
 }
 
-TEST(NfCosts, of_hand_overs_and_ends_are_what_was_saved) {
+TEST(NfCosts, of_reshard_stages_and_ends_are_what_was_saved) {
   CostProfile profile = profile_with({measured(kRouter, 64), measured(kRouter, 512)});
   profile.nfs[0].host_alone_ns = 33;
   keep(profile.nfs_on_cpu, measured_on_cpu(kRouter, 64, 70));

@@ -118,7 +118,7 @@ TEST(Placing, costs_decide) {
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotFaster);
 }
 
-TEST(Placing, hand_overs_and_ends_are_taken_from_the_profile) {
+TEST(Placing, costs_of_reshard_stages_and_ends_are_taken_from_the_profile) {
   ChainConfig config = chain_of(kTwo);
   SyncOptions sync = costs(config, 500, 1000);
   config.nfs[0].on = Processor::kGpu;
@@ -138,7 +138,7 @@ TEST(Placing, hand_overs_and_ends_are_taken_from_the_profile) {
   placed = place(config, sync, on, registry());
   EXPECT_DOUBLE_EQ(placed->chosen.packets_per_s, 1e9 / 1000);
   EXPECT_EQ(to_json(*placed)["chosen"]["limited_by"], "rx");
-  EXPECT_THAT(describe(*placed), Contains(HasSubstr("as placed: 1.000 Mpps, by rx")));
+  EXPECT_THAT(describe(*placed), Contains(HasSubstr("as placed: 1.00 Mpps, by rx")));
   sync.profile.ends[0] = {128, "", 10, 2000};
   EXPECT_EQ(to_json(*place(config, sync, on, registry()))["chosen"]["limited_by"], "tx");
   config.shards = 2;
@@ -178,7 +178,7 @@ TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
 TEST(Placing, costs_of_smaller_packets_and_other_rules_are_not_known) {
   ChainConfig config = chain_of(kTwo);
   SyncOptions sync = costs(config, 500, 1000);
-  config.rx.generator.packet_bytes = 129;
+  config.rx.as<io::GeneratorConfig>().packet_bytes = 129;
   auto placed = place(config, sync, gpu(8), registry());
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotKnown);
   config = chain_of(kTwo);
@@ -195,7 +195,7 @@ TEST(Placing, without_a_device_all_is_on_the_cpu) {
   EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
   EXPECT_THAT(describe(*placed),
               ElementsAre(HasSubstr("no device is available"), HasSubstr("no device is available"),
-                          HasSubstr("as placed: 1.000 Mpps"), HasSubstr("1.000 Mpps"), HasSubstr("1.000 Mpps")));
+                          HasSubstr("as placed: 1.00 Mpps"), HasSubstr("1.00 Mpps"), HasSubstr("1.00 Mpps")));
 }
 
 TEST(Placing, an_nf_in_a_process_is_priced_by_a_plan_of_its_own) {

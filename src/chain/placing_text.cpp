@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/placing.hpp"
 
+#include "base/core/scale.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <fmt/format.h>
@@ -17,8 +19,6 @@ using Json = nlohmann::ordered_json;
 using share::Estimate;
 using share::Reason;
 
-constexpr double kMega = 1e6;
-
 std::string_view name_of(plan::Processor on) { return on == plan::Processor::kGpu ? "gpu" : "cpu"; }
 
 std::string_view reason_of(PlacedEntry const& entry) {
@@ -34,29 +34,29 @@ std::string_view name_of(Estimate::Limit limit) {
   return kNames[static_cast<std::size_t>(limit)];
 }
 
-std::string mpps(double packets_per_s) { return fmt::format("{:.3f} Mpps", packets_per_s / kMega); }
+std::string pps(double packets_per_s) { return rate_text(packets_per_s, "pps"); }
 
-/// "1.250 Mpps, by rx, and 2.500 Mpps without it": by the latter placements are compared.
+/// "1.25 Mpps, by rx, and 2.50 Mpps without it": by the latter placements are compared.
 std::string by_an_end(Estimate const& estimate, std::string_view end) {
   const std::string without =
-      std::isfinite(estimate.without_ends) ? concat(", and ", mpps(estimate.without_ends), " without it") : "";
-  return concat(mpps(estimate.packets_per_s), ", by ", end, without);
+      std::isfinite(estimate.without_ends) ? concat(", and ", pps(estimate.without_ends), " without it") : "";
+  return concat(pps(estimate.packets_per_s), ", by ", end, without);
 }
 
-/// "1.250 Mpps, by ids on the gpu".
+/// "1.25 Mpps, by ids on the gpu".
 std::string achieves(Estimate const& estimate, std::vector<PlacedEntry> const& nfs) {
   std::string const& nf = nfs[estimate.nf].name;
   switch (estimate.limit) {
     case Estimate::Limit::kUnknown:
       return "not known";
     case Estimate::Limit::kWorkers:
-      return mpps(estimate.packets_per_s) + ", by the work on the CPU";
+      return pps(estimate.packets_per_s) + ", by the work on the CPU";
     case Estimate::Limit::kNf:
-      return concat(mpps(estimate.packets_per_s), ", by the CPU's work for ", nf);
+      return concat(pps(estimate.packets_per_s), ", by the CPU's work for ", nf);
     case Estimate::Limit::kGpu:
-      return concat(mpps(estimate.packets_per_s), ", by ", nf, " on the gpu");
+      return concat(pps(estimate.packets_per_s), ", by ", nf, " on the gpu");
     case Estimate::Limit::kBus:
-      return mpps(estimate.packets_per_s) + ", by the bus";
+      return pps(estimate.packets_per_s) + ", by the bus";
     case Estimate::Limit::kRx:
       return by_an_end(estimate, "rx");
     case Estimate::Limit::kTx:
@@ -79,7 +79,7 @@ std::string figures(PlacedEntry const& entry) {
 }
 
 std::string why(PlacedEntry const& entry) {
-  const std::string other = entry.otherwise_pps ? mpps(*entry.otherwise_pps) : "";
+  const std::string other = entry.otherwise_pps ? pps(*entry.otherwise_pps) : "";
   switch (entry.reason) {
     case Reason::kFixed:
     case Reason::kNotKnown:

@@ -2,6 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
+#include "chain/port_kind.hpp"
 #include "chain/segments.hpp"
 #include "gpu/launch/adapt.hpp"
 #include "packet/memory/unit.hpp"
@@ -12,51 +13,12 @@
 #include <absl/strings/str_split.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <span>
 
 namespace catena::chain {
 namespace {
-
-constexpr std::size_t kSampledFrames = 10'000;
-
-Result<plan::PacketProfile> profile_of(std::span<const io::SampledFrame> frames) {
-  constexpr double kEthernetBytes = 14;
-  constexpr double kVlanTagBytes = 4;
-  constexpr double kIpv4Bytes = 20;
-  constexpr double kTcpBytes = 20;
-  std::map<std::uint32_t, double> sizes;
-  plan::HeaderMix mix;
-  double datagrams = 0;
-  double segments = 0;
-  for (io::SampledFrame const& frame : frames) {
-    sizes[std::max(1U, frame.bytes)] += 1;  // captures may hold records without a byte
-    packet::Layers const& layers = frame.layers;
-    if ((layers.flags & packet::kIpv4) == 0) {
-      continue;
-    }
-    datagrams += 1;
-    mix.vlan_tags += (layers.l3 - kEthernetBytes) / kVlanTagBytes;
-    mix.ipv4_option_bytes += layers.l4 - layers.l3 - kIpv4Bytes;
-    if ((layers.flags & packet::kTcp) != 0) {
-      segments += 1;
-      mix.tcp_option_bytes += layers.payload - layers.l4 - kTcpBytes;
-    }
-  }
-  if (datagrams > 0) {
-    mix.vlan_tags /= datagrams;
-    mix.ipv4_option_bytes /= datagrams;
-    mix.tcp_share = segments / datagrams;
-    mix.tcp_option_bytes /= std::max(1.0, segments);
-  }
-  std::vector<plan::FrameSize> histogram;
-  for (auto const& [bytes, count] : sizes) {
-    histogram.push_back({bytes, count});
-  }
-  return plan::PacketProfile::from_histogram(histogram, mix);
-}
 
 /// What the planner and the kernel layer need to know of a chain that is not run.
 struct Inputs {
@@ -88,25 +50,11 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
 }  // namespace
 
 bool is_mix_assumed(PortConfig const& rx) {
-  return rx.kind == PortKind::kDpdk || (rx.kind == PortKind::kPcap && io::is_stream(rx.target));
+  return rx.kind->rx.profile == nullptr || (!rx.target.empty() && io::is_stream(rx.target));
 }
 
 Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
-  if (rx.kind == PortKind::kGenerator && rx.generator.packet_bytes != 0) {
-    return plan::PacketProfile::fixed(rx.generator.packet_bytes);
-  }
-  if (rx.kind == PortKind::kReplay) {
-    std::vector<plan::FrameSize> sizes;
-    for (const std::uint32_t bytes : rx.replay.packet_bytes) {
-      sizes.push_back({bytes, 1.0});
-    }
-    return plan::PacketProfile::from_histogram(sizes);
-  }
-  if (is_mix_assumed(rx) || rx.kind == PortKind::kGenerator) {
-    return plan::PacketProfile::imix();
-  }
-  CATENA_ASSIGN_OR_RETURN(const auto frames, io::sample_capture(rx.target, kSampledFrames));
-  return frames.empty() ? plan::PacketProfile::imix() : profile_of(frames);
+  return is_mix_assumed(rx) ? plan::PacketProfile::imix() : rx.kind->rx.profile(rx);
 }
 
 Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options) {
@@ -240,15 +188,22 @@ Result<plan::Mode> parse_sync_option(std::string_view text) {
   return absl::InvalidArgumentError(concat("--sync is '", text, "'; allowed: copy, shared, adaptive"));
 }
 
+std::string method_names(std::span<const TransferMethod> methods) {
+  std::string names;
+  for (const TransferMethod method : methods) {
+    names.append(names.empty() ? "" : ", ").append(to_string(method));
+  }
+  return names;
+}
+
 Result<plan::MethodSet> parse_methods_option(std::string_view text) {
-  constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
   plan::MethodSet set = 0;
   for (std::string const& name : std::vector<std::string>(absl::StrSplit(std::string(text), ','))) {
-    const auto* const known = std::find_if(kMethods.begin(), kMethods.end(),
-                                           [&name](TransferMethod method) { return name == to_string(method); });
-    if (known == kMethods.end()) {
+    const auto* const known =
+        std::ranges::find(kTransferMethods, name, [](TransferMethod method) { return to_string(method); });
+    if (known == kTransferMethods.end()) {
       return absl::InvalidArgumentError(
-          concat("--methods has '", name, "'; allowed: staged, strided, gather, with commas in between"));
+          concat("--methods has '", name, "'; allowed: ", method_names(kTransferMethods), ", with commas in between"));
     }
     set = static_cast<plan::MethodSet>(set | plan::method_bit(*known));
   }

@@ -53,9 +53,9 @@ Result<std::uint32_t> resolve_unit_packets(ChainConfig const& config, plan::Plan
 /// make_kernel_side().
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);
 
-/// Adds to the planner input the links of packets, the fields read by steering, and the hand-overs between shards. At a
-/// hand-over all of a packet has to be on the host, because the next shard may have another device, or no device any
-/// more. `instances`: all of the chain's, also in `input`.
+/// Adds to the planner input the links of packets, the fields read by steering, and the reshard stages between shards.
+/// At a reshard stage all of a packet has to be on the host, because the next shard may have another device, or no
+/// device any more. `instances`: all of the chain's, also in `input`.
 void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
               plan::PlanInput& input);
 void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
@@ -63,6 +63,8 @@ void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instance
 /// "copy", "shared" or "adaptive". InvalidArgument lists the allowed values.
 Result<plan::Mode> parse_sync_option(std::string_view text);
 
+/// Names of transfer methods, separated by commas and blanks.
+std::string method_names(std::span<const TransferMethod> methods);
 /// Transfer methods separated by commas. InvalidArgument lists the allowed values.
 Result<plan::MethodSet> parse_methods_option(std::string_view text);
 

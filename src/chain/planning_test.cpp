@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/planning.hpp"
 
+#include "chain/ports/generator.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/testing/test_data.hpp>
 #include <catena/nf/testing/harness.hpp>
+
+#include "gpu/copy/methods.hpp"
 
 namespace catena::chain {
 namespace {
@@ -14,24 +18,22 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ProfileOf, a_generator_is_its_packet_size) {
-  PortConfig rx;
-  rx.kind = PortKind::kGenerator;
-  rx.generator.packet_bytes = 508;
-  EXPECT_EQ(profile_of(rx)->average_bytes(), 508);
+  EXPECT_EQ(profile_of(generated({.packet_bytes = 508}))->average_bytes(), 508);
 }
 
 TEST(ProfileOf, a_replay_is_its_list_of_sizes) {
-  PortConfig rx;
-  rx.kind = PortKind::kReplay;
-  rx.replay.packet_bytes = {60, 60, 60, 1020};
+  const auto chain = parse_chain(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n"
+      "  rx: {replay: {packet: [60, 60, 60, 1020]}}\n  tx: null\n  nfs: []\n",
+      "c.yaml");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  PortConfig const& rx = chain->rx;
   EXPECT_EQ(profile_of(rx)->average_bytes(), 300);
   EXPECT_EQ(profile_of(rx)->longest_bytes(), 1020U);
 }
 
 TEST(ProfileOf, a_capture_is_its_first_frames) {
-  PortConfig rx;
-  rx.kind = PortKind::kPcap;
-  rx.target = source_path("examples/branch-office.pcap");
+  PortConfig rx = *parse_rx_option("pcap:" + source_path("examples/branch-office.pcap"));
   const Result<plan::PacketProfile> profile = profile_of(rx);
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_NEAR(profile->average_bytes(), 595.76, 0.01) << "as capinfos -z says";
@@ -131,6 +133,23 @@ TEST(SharedStep, takes_the_methods_of_its_moves) {
   EXPECT_EQ(result->body_in, TransferMethod::kStrided);
   EXPECT_EQ(result->columns_out, TransferMethod::kGather);
   EXPECT_EQ(result->columns_in, TransferMethod::kStaged);
+}
+
+TEST(TransferMethods, are_the_same_in_plans_and_launches) {
+  plan::TransferShape payloads{.kind = plan::TransferShape::Kind::kBody, .between_slots = true};
+  plan::TransferShape fields{
+      .kind = plan::TransferShape::Kind::kColumns, .touches_packet = true, .between_slots = true};
+  for (const TransferMethod method : kTransferMethods) {
+    SCOPED_TRACE(to_string(method));
+    copy::MethodMover const& mover = copy::mover_of(method);
+    for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
+      EXPECT_EQ(mover.make(direction)->method(), method);
+    }
+    EXPECT_EQ(plan::CostModel::can_carry(method, payloads), mover.carries_payloads);
+    EXPECT_EQ(plan::CostModel::can_carry(method, fields), kernel_path(method) != KernelPath::kNone)
+        << "kernels move header fields";
+    EXPECT_EQ(mover.enqueue != nullptr, kernel_path(method) == KernelPath::kNone);
+  }
 }
 
 TEST(SyncOption, names_what_is_allowed) {

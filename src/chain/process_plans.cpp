@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/process_plans.hpp"
 
+#include "chain/ports/generator.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -12,9 +14,7 @@ namespace {
 /// The chain that the process of these NFs runs.
 ChainConfig chain_of_process(ChainConfig const& config, NfGroup const& group) {
   ChainConfig inside = config;
-  inside.rx = PortConfig();
-  inside.rx.kind = PortKind::kGenerator;
-  inside.rx.generator.packet_bytes = 0;
+  inside.rx = generated({.packet_bytes = 0});
   inside.devices.resize(1);
   inside.shards = 1;
   inside.nfs.erase(inside.nfs.begin() + static_cast<std::ptrdiff_t>(group.end), inside.nfs.end());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/run_options.hpp"
 
+#include "chain/port_kind.hpp"
 #include "chain/workers.hpp"
 
 #include <catena/core/text.hpp>
@@ -18,13 +19,12 @@ std::uint32_t cores_for(RunOptions const& options) {
 }  // namespace
 
 bool hides_order(ChainConfig const& config, RunOptions const& options) {
-  return config.tx.kind != PortKind::kPcap && options.record_path.empty() && options.eve_path.empty() &&
-         options.opens_rx && options.opens_tx;
+  return config.tx.target.empty() && options.record_path.empty() && options.eve_path.empty() && options.opens_rx &&
+         options.opens_tx;
 }
 
 bool may_divide_traffic(ChainConfig const& config, RunOptions const& options) {
-  const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
-  return is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options);
+  return config.rx.kind->is_artificial && config.tx.kind == &kNullPort && hides_order(config, options);
 }
 
 Status apply(RunOptions const& options, ChainConfig& config) {

@@ -57,11 +57,7 @@ Json value_of(Key const& key) {
     case KeyKind::kWord:
       return {{"enum", key.words}};
     case KeyKind::kDevices: {
-      std::vector<std::string_view> names;
-      for (device::Backend const& backend : device::backends()) {
-        names.push_back(backend.name);
-      }
-      const std::string device = fmt::format("({})(:[0-9]+)?", fmt::join(names, "|"));
+      const std::string device = fmt::format("({})(:[0-9]+)?", fmt::join(device::backend_names(), "|"));
       return {{"anyOf", Json::array({Json{{"type", "string"}, {"pattern", concat("^(auto|none|", device, ")$")}},
                                      Json{{"type", "array"},
                                           {"items", {{"type", "string"}, {"pattern", concat("^", device, "$")}}},

@@ -12,7 +12,7 @@ packet::FieldSet written_by(nf::Hints const& hints) {
   return hints.cw | hints.gw | hints.prepare_writes | hints.complete_writes;
 }
 
-/// A section as it grows.
+/// A segment as it grows.
 class Growing {
  public:
   Growing(std::size_t first, nf::Instance& nf, std::uint32_t shards)
@@ -34,7 +34,7 @@ class Growing {
       case Sharding::kFlow:
         return sharding_ == Sharding::kPacket || sharding_ == Sharding::kFlow;
       case Sharding::kOwn:
-        // asked about packets at the begin of the section: at that of the chain, all of them is on the host
+        // asked about packets at the begin of the segment: at that of the chain, all of them is on the host
         return segment_.first == 0 && sharding_ == Sharding::kPacket && (written_ & nf.nf().hints().prepare_reads) == 0;
     }
     return false;

@@ -11,22 +11,22 @@
 
 namespace catena::chain {
 
-/// Consecutive NFs with the same division of packets into the same number of shards.
+/// Consecutive NFs that divide packets in the same way into the same number of shards.
 struct Segment {
   std::size_t first = 0;  ///< number of its first NF
   std::size_t end = 0;    ///< number of the NF after its last
   std::uint32_t shards = 1;
-  std::optional<std::size_t> divided_by;  ///< the NF whose divider selects the shard; nullopt: by flow, or one shard
+  std::optional<std::size_t> divided_by;  ///< the NF whose sharder selects the shard; nullopt: by flow, or one shard
 
   friend bool operator==(Segment const&, Segment const&) = default;
 };
 
-/// The sections of a chain with `shards` shards: as few as its NFs allow, since packets are handed over between
-/// sections. An NF that has to see all packets is in a section of one shard, and the NFs before and after it are
-/// divided. A chain without NFs is one section. Pure.
+/// The segments of a chain with `shards` shards: as few as its NFs allow, since packets are resharded between
+/// segments. An NF that has to see all packets is in a segment of one shard, and the NFs before and after it are
+/// divided. A chain without NFs is one segment. Pure.
 std::vector<Segment> segments_of(std::span<nf::Instance* const> nfs, std::uint32_t shards);
 
-/// The section of a graph with `shards` shards: several shards if each NF processes each packet or each flow by itself,
+/// The segment of a graph with `shards` shards: several shards if each NF processes each packet or each flow by itself,
 /// else one. Pure.
 Segment segment_of_graph(std::span<nf::Instance* const> nfs, std::uint32_t shards);
 

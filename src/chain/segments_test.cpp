@@ -40,7 +40,7 @@ class Stub final : public nf::Nf {
   FieldSet writes_;
 };
 
-/// The sections of NFs that are divided so, each of which may read and write some fields.
+/// The segments of NFs that are divided so, each of which may read and write some fields.
 class Chain {
  public:
   Chain& then(Sharding sharding, FieldSet reads = 0, FieldSet writes = 0) {
@@ -81,14 +81,14 @@ TEST(Segments, one_that_sees_all_packets_is_a_section_of_one_shard) {
               ElementsAre(by_flow(0, 1), in_one(1, 3), by_flow(3, 4)));
 }
 
-TEST(Segments, one_with_a_divider_of_its_own_begins_a_section_behind_those_that_go_by_flow) {
+TEST(Segments, one_with_a_sharder_of_its_own_begins_a_segment_after_those_that_go_by_flow) {
   EXPECT_THAT(Chain().then(Sharding::kFlow).then(Sharding::kOwn).then(Sharding::kPacket).then(Sharding::kFlow).in(3),
               ElementsAre(by_flow(0, 1), by(1, 1, 3), by_flow(3, 4)));
   EXPECT_THAT(Chain().then(Sharding::kOwn).then(Sharding::kOwn).in(3), ElementsAre(by(0, 0, 1), by(1, 1, 2)))
       << "two never agree";
 }
 
-TEST(Segments, its_divider_is_asked_at_rx_where_those_in_front_leave_alone_what_it_reads) {
+TEST(Segments, its_sharder_is_asked_at_rx_where_upstream_nfs_leave_alone_what_it_reads) {
   const FieldSet ports = fields(packet::kL4Sport);
   EXPECT_THAT(Chain().then(Sharding::kPacket, 0, fields(packet::kIpv4Ttl)).then(Sharding::kOwn, ports).in(3),
               ElementsAre(by(1, 0, 2)));

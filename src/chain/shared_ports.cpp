@@ -15,7 +15,7 @@ Status read_sharing(FileSection& section, PortConfig& port) {
   if (!section.has("shared")) {
     return absl::OkStatus();
   }
-  if (port.kind != PortKind::kDpdk) {
+  if (port.devices.empty()) {
     return section.config().error("shared", "'shared' goes with `dev` and `dpdk` only");
   }
   CATENA_ASSIGN_OR_RETURN(port.is_shared, section.config().boolean_or("shared", false));

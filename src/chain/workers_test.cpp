@@ -2,7 +2,6 @@
 #include "chain/workers.hpp"
 
 #include "chain/run_options.hpp"
-#include "io/interface.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -60,8 +59,7 @@ TEST(AutoShards, are_as_many_as_may_gain) {
   of_auto.nfs[0].is_auto = true;
   EXPECT_EQ(auto_shards(of_auto, true, 12), 3U) << "it may be on the gpu";
   ChainConfig of_interface = config;
-  of_interface.rx.kind = PortKind::kDpdk;
-  of_interface.rx.devices = {io::interface_device("eth0")};
+  of_interface.rx = *parse_rx_option("dev:eth0");
   EXPECT_EQ(auto_shards(of_interface, false, 16), 6U) << "the kernel has half of the cores";
   ChainConfig of_many = config;
   of_many.nfs.resize(64, config.nfs[0]);
@@ -76,7 +74,7 @@ TEST(AutoShards, are_as_many_as_may_gain) {
 
 TEST(Apply, gives_each_of_several_devices_a_shard_of_those_that_a_file_leaves_open) {
   ChainConfig config;
-  config.rx.kind = PortKind::kDpdk;
+  config.rx = *parse_rx_option("dpdk:net_null0");
   config.shards = kAutoShards;
   RunOptions options;
   options.devices = {device::DevicePreference::of("cuda", 0), device::DevicePreference::of("cuda", 1)};
@@ -88,20 +86,15 @@ TEST(Apply, gives_each_of_several_devices_a_shard_of_those_that_a_file_leaves_op
 }
 
 TEST(DefaultWorkers, are_one_per_core_and_half_as_many_beside_the_kernel) {
-  PortConfig capture;
-  capture.kind = PortKind::kPcap;
+  const PortConfig capture = *parse_rx_option("pcap:a.pcap");
   EXPECT_EQ(default_workers(capture, 6, 4), 4U);
   EXPECT_EQ(default_workers(capture, 3, 4), 3U);
   EXPECT_EQ(default_workers(capture, 3, 0), 1U);
-  PortConfig interface;
-  interface.kind = PortKind::kDpdk;
-  interface.devices = {"net_af_packet_lan,iface=lan"};
+  const PortConfig interface = *parse_rx_option("dpdk:net_af_packet_lan,iface=lan");
   EXPECT_EQ(default_workers(interface, 6, 1), 1U);
   EXPECT_EQ(default_workers(interface, 6, 2), 1U);
   EXPECT_EQ(default_workers(interface, 6, 8), 4U);
-  PortConfig nic;
-  nic.kind = PortKind::kDpdk;
-  nic.devices = {"0000:03:00.0"};
+  const PortConfig nic = *parse_rx_option("dpdk:0000:03:00.0");
   EXPECT_EQ(default_workers(nic, 6, 2), 2U);
 }
 

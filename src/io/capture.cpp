@@ -3,59 +3,19 @@
 
 #include "io/output_file.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <catena/core/text.hpp>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace catena::io {
-namespace {
 
-constexpr std::size_t kReadBufferBytes = 256 << 10;
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-constexpr std::int64_t kMaxSeconds = 9'000'000'000;  // pcapng can say more than a stamp can hold
-
-}  // namespace
-
-Result<Capture> open_capture(FileDescriptor const& file, std::string const& path) {
-  FileDescriptor again(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
-  std::FILE* stream = again && ::lseek(again.get(), 0, SEEK_SET) == 0 ? ::fdopen(again.get(), "rb") : nullptr;
-  if (stream == nullptr) {
-    return absl::ResourceExhaustedError(concat(path, ": cannot be read: ", std::strerror(errno)));
-  }
-  again.release();
-  return open_capture(stream, path);
-}
-
-Result<Capture> open_capture(std::FILE* file, std::string const& path) {
-  Capture capture;
-  capture.buffer = std::make_unique<char[]>(kReadBufferBytes);
-  std::setvbuf(file, capture.buffer.get(), _IOFBF, kReadBufferBytes);
-  char error[PCAP_ERRBUF_SIZE] = "";
-  capture.pcap.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, error));
-  if (!capture.pcap) {
-    std::fclose(file);
-    return absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: ", error));
-  }
-  const int link_type = pcap_datalink(capture.pcap.get());
-  if (link_type != DLT_EN10MB) {
-    const char* name = pcap_datalink_val_to_name(link_type);
-    return absl::InvalidArgumentError(concat(path, ": captured with link type ", name != nullptr ? name : "unknown",
-                                             " (", link_type, "): give a capture of Ethernet frames (EN10MB)"));
-  }
-  return capture;
-}
-
-std::uint64_t stamp_ns(pcap_pkthdr const& header) {
-  // The capture was opened for nanoseconds: tv_usec holds them. Some writers put more than a second there, or less than
-  // nothing, so that the sum counts.
-  const std::int64_t seconds = std::clamp<std::int64_t>(header.ts.tv_sec, 0, kMaxSeconds);
-  const std::int64_t stamp = seconds * kNsPerSecond + header.ts.tv_usec;
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, stamp));
+Result<std::unique_ptr<CaptureReader>> open_capture(FileDescriptor const& file, std::string const& path) {
+  return CaptureReader::open(
+      [descriptor = file.get(), offset = off_t{0}](void* to, std::size_t bytes) mutable {
+        const ssize_t got = ::pread(descriptor, to, bytes, offset);
+        offset += got > 0 ? got : 0;
+        return got;
+      },
+      path);
 }
 
 bool is_stream(std::string const& path) {

@@ -51,12 +51,11 @@ FlowTemplates::FlowTemplates(std::uint32_t flows, std::vector<std::uint32_t> siz
     const std::uint64_t a = random();
     const std::uint64_t b = random();
     const Flow flow{
-        .source = 0x0A000000U | ((number * factor + shift) & 0x00FFFFFFU),
-        .destination =
+        .key = packet::FlowKey::of_v4(
+            0x0A000000U | ((number * factor + shift) & 0x00FFFFFFU),
             (a & 1U) != 0 ? 0xAC100000U | (low_32(a >> 1) & 0x000FFFFFU) : 0xC0A80000U | (low_32(a >> 1) & 0x0000FFFFU),
-        .source_port = low_16(1024 + (a >> 32) % (65536 - 1024)),
-        .destination_port = kServices[b % std::size(kServices)],
-        .udp = number % 2 == 1,
+            low_16(1024 + (a >> 32) % (65536 - 1024)), kServices[b % std::size(kServices)],
+            number % 2 == 1 ? packet::kProtocolUdp : packet::kProtocolTcp),
         .sequence = low_32(b >> 32),
         .text_at = low_16((b >> 8) & (kTextStarts - 2)),
     };
@@ -77,15 +76,16 @@ FlowTemplates::Template FlowTemplates::make_template(Flow const& flow, std::uint
   packet::store_be16(ipv4 + 2, low_16(frame_bytes - kL3));
   ipv4[6] = 0x40;  // don't fragment
   ipv4[8] = 64;    // time to live
-  ipv4[9] = flow.udp ? packet::kProtocolUdp : packet::kProtocolTcp;
-  packet::store_be32(ipv4 + 12, flow.source);
-  packet::store_be32(ipv4 + 16, flow.destination);
+  ipv4[9] = flow.key.protocol;
+  packet::store_be32(ipv4 + 12, flow.key.source.v4());
+  packet::store_be32(ipv4 + 16, flow.key.destination.v4());
   result.ipv4_sum = low_32(packet::checksum_add(ipv4, packet::kIpv4MinBytes));
 
   const std::uint32_t l4_bytes = frame_bytes - kL4;
-  packet::store_be16(l4, flow.source_port);
-  packet::store_be16(l4 + 2, flow.destination_port);
-  if (flow.udp) {
+  packet::store_be16(l4, flow.key.source_port);
+  packet::store_be16(l4 + 2, flow.key.destination_port);
+  const bool is_udp = flow.key.protocol == packet::kProtocolUdp;
+  if (is_udp) {
     packet::store_be16(l4 + 4, low_16(l4_bytes));
   } else {
     packet::store_be32(l4 + 4, flow.sequence);
@@ -93,7 +93,7 @@ FlowTemplates::Template FlowTemplates::make_template(Flow const& flow, std::uint
     l4[13] = 0x10;  // ACK
     packet::store_be16(l4 + 14, 0xFFFF);
   }
-  result.header_bytes = low_16(kL4 + (flow.udp ? packet::kUdpBytes : packet::kTcpMinBytes));
+  result.header_bytes = low_16(kL4 + (is_udp ? packet::kUdpBytes : packet::kTcpMinBytes));
   result.text_at = flow.text_at;
 
   // pseudo header, header and payload (RFC 768, RFC 9293); every part but the payload has an even length
@@ -101,7 +101,7 @@ FlowTemplates::Template FlowTemplates::make_template(Flow const& flow, std::uint
   sum = packet::checksum_add(l4, result.header_bytes - kL4, sum);
   sum = packet::checksum_add(text_.data() + flow.text_at, frame_bytes - result.header_bytes, sum);
   const std::uint16_t checksum = packet::checksum_finish(sum);
-  packet::store_be16(l4 + (flow.udp ? 6 : 16), flow.udp && checksum == 0 ? 0xFFFF : checksum);
+  packet::store_be16(l4 + (is_udp ? 6 : 16), is_udp && checksum == 0 ? 0xFFFF : checksum);
   return result;
 }
 

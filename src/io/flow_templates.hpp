@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/packet/flow_key.hpp>
+
 #include <array>
 #include <cstdint>
 #include <random>
@@ -25,11 +27,7 @@ class FlowTemplates {
   /// Ethernet, IPv4 and TCP; the last 12 bytes are payload for UDP flows.
   static constexpr std::uint32_t kHeadBytes = 54;
   struct Flow {
-    std::uint32_t source;
-    std::uint32_t destination;
-    std::uint16_t source_port;
-    std::uint16_t destination_port;
-    bool udp;
+    packet::FlowKey key;  ///< of TCP or UDP
     std::uint32_t sequence;
     std::uint16_t text_at;
   };

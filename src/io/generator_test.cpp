@@ -172,7 +172,7 @@ TEST_P(GeneratorSize, every_frame_is_whole_and_has_right_checksums_and_printable
     for (std::uint32_t i = 0; i < batch.size(); ++i, ++packets) {
       const packet::Packet packet = batch[i];
       ASSERT_TRUE(packet.is(packet::kIpv4 | packet::kPorts));
-      ASSERT_EQ(packet.layers().l3_length, packet.length() - 14U) << "no trailer";
+      ASSERT_EQ(packet.l3_length(), packet.length() - 14U) << "no trailer";
       ASSERT_EQ(packet.index(), packets);
       if (bytes != 0) {
         ASSERT_EQ(packet.length(), bytes);

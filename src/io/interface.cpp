@@ -89,9 +89,9 @@ std::string own_program() {
 }
 
 /// The checksum of a TCP or UDP header as Linux leaves it to a NIC: the folded sum of the pseudo header alone.
-bool is_only_begun(const std::uint8_t* frame, packet::Layers const& layers) {
+bool is_only_begun(const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers) {
   const std::uint8_t* ip = frame + layers.l3;
-  const std::uint32_t bytes = layers.l3_length - (layers.l4 - layers.l3);
+  const std::uint32_t bytes = packet::l3_length(frame, length, layers) - (layers.l4 - layers.l3);
   const bool tcp = (layers.flags & packet::kTcp) != 0;
   std::uint64_t sum = packet::checksum_add(ip + 12, 8);
   sum += (tcp ? packet::kProtocolTcp : packet::kProtocolUdp) + bytes;
@@ -227,7 +227,7 @@ bool is_present(unsigned int index) {
 
 Status gone(std::string_view who, std::string_view interface) {
   return absl::UnavailableError(
-      concat(who, ": interface ", interface, " is gone: somebody removed it, or moved it to another namespace"));
+      concat(who, ": interface ", interface, " is gone: it was removed, or moved to another namespace"));
 }
 
 OffloadWatch::OffloadWatch(std::string interface)
@@ -239,7 +239,7 @@ void OffloadWatch::saw(const std::uint8_t* frame, std::uint32_t bytes) {
     return;
   }
   --frames_left_;
-  if (is_only_begun(frame, layers)) {
+  if (is_only_begun(frame, bytes, layers)) {
     frames_left_ = 0;
     spdlog::warn(
         "{}: TCP or UDP packets arrive whose checksum was left to a NIC; receivers will drop them. Where they are sent "

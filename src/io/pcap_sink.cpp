@@ -58,7 +58,7 @@ class PcapSink final : public Sink {
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size() && failure_.ok(); ++i) {
       if (batch[i].verdict() != packet::Verdict::kDrop) {
-        write_packet(batch[i]);
+        write_packet(batch[i], pool.missing(unit.slots()[i]));
       }
     }
     pool.release_slots(unit, 0, unit.count);
@@ -81,10 +81,11 @@ class PcapSink final : public Sink {
   std::string describe() const override { return concat("pcap ", file_.path()); }
 
  private:
-  void write_packet(packet::Packet const& packet) {
+  /// `missing`: bytes that the capture of rx lacks.
+  void write_packet(packet::Packet const& packet, std::uint32_t missing) {
     const std::uint32_t frames = packet::leaves_in(packet);
     if (frames == 1) {
-      write_frame(packet.arrival_ns(), packet.frame(), packet.length());
+      write_frame(packet.arrival_ns(), packet.frame(), packet.length(), missing);
     } else if (frames == 0) {
       ++df_set_;
       return;
@@ -92,14 +93,14 @@ class PcapSink final : public Sink {
       const packet::Fragments fragments(packet);
       for (std::uint32_t i = 0; i < frames; ++i) {
         std::array<std::uint8_t, packet::kSlotBytes> frame;
-        write_frame(packet.arrival_ns(), frame.data(), fragments.write(i, frame.data()));
+        write_frame(packet.arrival_ns(), frame.data(), fragments.write(i, frame.data()), 0);
       }
       fragments_ += frames;
     }
     sent_ += failure_.ok() ? 1 : 0;
   }
 
-  void write_frame(std::uint64_t arrival_ns, const std::uint8_t* frame, std::uint32_t length) {
+  void write_frame(std::uint64_t arrival_ns, const std::uint8_t* frame, std::uint32_t length, std::uint32_t missing) {
     if (used_ + sizeof(RecordHeader) + length > buffer_.size()) {
       flush();
       if (!failure_.ok()) {
@@ -107,7 +108,7 @@ class PcapSink final : public Sink {
       }
     }
     const RecordHeader header{static_cast<std::uint32_t>(arrival_ns / kNsPerSecond),
-                              static_cast<std::uint32_t>(arrival_ns % kNsPerSecond), length, length};
+                              static_cast<std::uint32_t>(arrival_ns % kNsPerSecond), length, length + missing};
     append(&header, sizeof header);
     append(frame, length);
   }

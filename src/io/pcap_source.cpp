@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fcntl.h>
@@ -22,11 +24,10 @@ namespace {
 /// One receive() inspects no more frames than this, however many of them are too long.
 constexpr std::uint32_t kLooksPerPacket = 16;
 constexpr std::uint64_t kPassGapNs = 1000;
-constexpr std::uint64_t kPcapRecordBytes = 16;  // in front of each frame
 
 class PcapSource final : public Source {
  public:
-  PcapSource(std::string path, std::uint64_t loops, OpenedFile file, Capture capture)
+  PcapSource(std::string path, std::uint64_t loops, OpenedFile file, std::unique_ptr<CaptureReader> capture)
       : path_(std::move(path)),
         loops_(loops),
         file_(std::move(file.fd)),
@@ -44,23 +45,23 @@ class PcapSource final : public Source {
     }
     std::uint32_t filled = 0;
     for (std::uint32_t looks = 0; looks < kLooksPerPacket * room && filled < room && !ended_; ++looks) {
-      pcap_pkthdr* header = nullptr;
-      const u_char* bytes = nullptr;
-      if (const int got = pcap_next_ex(capture_.pcap.get(), &header, &bytes); got != 1) {
-        end_pass(got);
+      Result<std::optional<CapturedFrame>> frame = capture_->next();
+      if (!frame.ok() || !frame->has_value()) {
+        end_pass(std::move(frame).status());
         continue;
       }
       ++seen_;
       ++frames_in_pass_;
       const std::uint64_t index = next_index++;
-      bytes_in_pass_ += kPcapRecordBytes + header->caplen;
-      if (header->caplen > packet::kMaxFrameBytes) {
+      const std::span<const std::uint8_t> bytes = (*frame)->bytes;
+      if (bytes.size() > packet::kMaxFrameBytes) {
         ++too_long_;
         continue;
       }
       const std::uint32_t slot = unit.slots()[filled];
-      std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, bytes, header->caplen);
-      pool.set_arrived(slot, header->caplen, index, arrival_ns(*header));
+      std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, bytes.data(), bytes.size());
+      pool.set_arrived(slot, static_cast<std::uint32_t>(bytes.size()), index, arrival_ns((*frame)->stamp_ns));
+      pool.set_missing(slot, (*frame)->missing);
       ++filled;
     }
     if (filled < room) {
@@ -79,29 +80,26 @@ class PcapSource final : public Source {
   }
 
  private:
-  /// By the bytes that a pcap file has for the frames; those of pcapng have a little more.
   void show_part_done() {
     if (file_bytes_ > 0) {
-      const double of_pass = std::min(1.0, static_cast<double>(bytes_in_pass_) / static_cast<double>(file_bytes_));
+      const double of_pass = std::min(1.0, static_cast<double>(capture_->offset()) / static_cast<double>(file_bytes_));
       const double passes = static_cast<double>(passes_) + (ended_ ? 0 : of_pass);
       part_done_.store(passes / static_cast<double>(loops_), std::memory_order_relaxed);
     }
   }
 
   /// When the frame arrived; further passes follow the first.
-  std::uint64_t arrival_ns(pcap_pkthdr const& header) {
-    const std::uint64_t stamp = stamp_ns(header);
+  std::uint64_t arrival_ns(std::uint64_t stamp) {
     earliest_ns_ = std::min(earliest_ns_, stamp);
     latest_ns_ = std::max(latest_ns_, stamp);
     return stamp + passes_ * (latest_ns_ - earliest_ns_ + kPassGapNs);
   }
 
-  /// After pcap_next_ex() gave no frame: starts the next pass, or ends.
-  void end_pass(int got) {
-    if (got != PCAP_ERROR_BREAK) {
+  /// After the last frame, or if it cannot be read (`status`): starts the next pass, or ends.
+  void end_pass(Status status) {
+    if (!status.ok()) {
       ended_ = true;
-      failure_ = absl::DataLossError(
-          concat(path_, ": frame ", frames_in_pass_ + 1, " cannot be read: ", pcap_geterr(capture_.pcap.get())));
+      failure_ = std::move(status);
       return;
     }
     ++passes_;
@@ -110,11 +108,9 @@ class PcapSource final : public Source {
       return;
     }
     frames_in_pass_ = 0;
-    bytes_in_pass_ = 0;
-    capture_.pcap.reset();  // it leaves the file where it has read to
-    Result<Capture> again = open_capture(file_, path_);
+    Result<std::unique_ptr<CaptureReader>> again = open_capture(file_, path_);
     if (again.ok()) {
-      capture_ = std::move(again).value();
+      capture_ = *std::move(again);
     } else {
       ended_ = true;
       failure_ = std::move(again).status();
@@ -124,13 +120,12 @@ class PcapSource final : public Source {
   std::string path_;
   std::uint64_t loops_;
   FileDescriptor file_;
-  Capture capture_;
+  std::unique_ptr<CaptureReader> capture_;  ///< reads file_
   std::uint64_t file_bytes_;
   std::uint64_t passes_ = 0;
   std::uint64_t earliest_ns_ = UINT64_MAX;
   std::uint64_t latest_ns_ = 0;
   std::uint64_t frames_in_pass_ = 0;
-  std::uint64_t bytes_in_pass_ = 0;
   std::atomic<double> part_done_{-1};
   Counter seen_;
   Counter too_long_;
@@ -166,7 +161,7 @@ Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::u
   }
   CATENA_ASSIGN_OR_RETURN(OpenedFile file, path == kStandardStream ? open_standard_input() : open_named(path));
   if (path != kStandardStream && file.is_regular()) {
-    CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(file.fd, path));
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CaptureReader> capture, open_capture(file.fd, path));
     return std::make_unique<PcapSource>(path, loops, std::move(file), std::move(capture));
   }
   return loops == 1 ? open_stream_source(std::move(file.fd), path == kStandardStream ? "standard input" : path, give_up)
@@ -175,13 +170,16 @@ Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::u
 
 Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most) {
   CATENA_ASSIGN_OR_RETURN(const OpenedFile file, open_to_read(path, kRegularFile));
-  CATENA_ASSIGN_OR_RETURN(const Capture capture, open_capture(file.fd, path));
+  CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<CaptureReader> capture, open_capture(file.fd, path));
   std::vector<SampledFrame> frames;
-  pcap_pkthdr* header = nullptr;
-  const u_char* bytes = nullptr;
-  for (std::size_t looks = 0; looks < most && pcap_next_ex(capture.pcap.get(), &header, &bytes) == 1; ++looks) {
-    if (header->caplen <= packet::kMaxFrameBytes) {
-      frames.push_back({header->caplen, packet::parse(bytes, header->caplen)});
+  for (std::size_t looks = 0; looks < most; ++looks) {
+    const Result<std::optional<CapturedFrame>> frame = capture->next();
+    if (!frame.ok() || !frame->has_value()) {
+      break;
+    }
+    const auto bytes = static_cast<std::uint32_t>((*frame)->bytes.size());
+    if (bytes <= packet::kMaxFrameBytes) {
+      frames.push_back({bytes, packet::parse((*frame)->bytes.data(), bytes)});
     }
   }
   return frames;

@@ -28,7 +28,7 @@ void pump(SharedSource& source, SharedSink& sink, memory::PacketPool& pool, std:
   }
 }
 
-TEST(Tenure, the_next_one_goes_on_where_the_one_before_ended_and_counts_from_zero) {
+TEST(SharedEnds, the_next_one_continues_where_the_one_before_ended_and_counts_from_zero) {
   const ScratchFolder folder;
   const auto frames = make_frames(700, 60, 1500);
   testing::write_with_libpcap(folder.path("in.pcap"), frames);
@@ -63,7 +63,7 @@ TEST(Tenure, the_next_one_goes_on_where_the_one_before_ended_and_counts_from_zer
   EXPECT_TRUE(same_frames(read_with_libpcap(folder.path("out.pcap")).frames, frames));
 }
 
-TEST(Tenure, drops_are_divided_as_packets_are) {
+TEST(SharedEnds, drops_are_divided_as_packets_are) {
   struct Fixed final : Source {
     Status receive(memory::PacketPool&, memory::Unit&, std::uint64_t&, bool&) override { return absl::OkStatus(); }
     bool finished() const override { return false; }

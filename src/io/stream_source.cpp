@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -73,14 +74,15 @@ struct Frames {
   struct Entry {
     std::uint64_t stamp_ns;
     std::uint32_t bytes;  ///< as captured; those of a frame that is too long are not kept
+    std::uint32_t missing;
   };
   std::vector<std::uint8_t> bytes;
   std::vector<Entry> entries;
 
-  void add(pcap_pkthdr const& header, const u_char* frame) {
-    entries.push_back({stamp_ns(header), header.caplen});
-    if (header.caplen <= packet::kMaxFrameBytes) {
-      bytes.insert(bytes.end(), frame, frame + header.caplen);
+  void add(CapturedFrame const& frame) {
+    entries.push_back({frame.stamp_ns, static_cast<std::uint32_t>(frame.bytes.size()), frame.missing});
+    if (frame.bytes.size() <= packet::kMaxFrameBytes) {
+      bytes.insert(bytes.end(), frame.bytes.begin(), frame.bytes.end());
     }
   }
   bool is_full() const { return bytes.size() + entries.size() * sizeof(Entry) >= kAheadBytes; }
@@ -92,7 +94,7 @@ struct Frames {
 
 class StreamSource final : public Source {
  public:
-  StreamSource(std::string name, std::unique_ptr<Input> input, Capture capture)
+  StreamSource(std::string name, std::unique_ptr<Input> input, std::unique_ptr<CaptureReader> capture)
       : name_(std::move(name)), input_(std::move(input)), capture_(std::move(capture)), reader_([this] { read(); }) {}
   ~StreamSource() override {
     input_->stop();
@@ -128,6 +130,7 @@ class StreamSource final : public Source {
       std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, taken_.bytes.data() + next_byte_, entry.bytes);
       next_byte_ += entry.bytes;
       pool.set_arrived(slot, entry.bytes, index, entry.stamp_ns);
+      pool.set_missing(slot, entry.missing);
     }
     if (filled < room) {
       pool.release_slots(unit, filled, room - filled);
@@ -143,15 +146,12 @@ class StreamSource final : public Source {
  private:
   /// The reader's thread.
   void read() {
-    pcap_pkthdr* header = nullptr;
-    const u_char* bytes = nullptr;
-    for (std::uint64_t frame = 1;; ++frame) {
-      const int got = pcap_next_ex(capture_.pcap.get(), &header, &bytes);
+    for (;;) {
+      const Result<std::optional<CapturedFrame>> frame = capture_->next();
       std::unique_lock lock(mutex_);
-      if (got != 1) {
-        if (got != PCAP_ERROR_BREAK && !is_stopping_) {
-          read_failure_ = absl::DataLossError(
-              concat(name_, ": frame ", frame, " cannot be read: ", pcap_geterr(capture_.pcap.get())));
+      if (!frame.ok() || !frame->has_value()) {
+        if (!is_stopping_) {
+          read_failure_ = frame.status();
         }
         has_read_all_ = true;
         return;
@@ -160,7 +160,7 @@ class StreamSource final : public Source {
       if (is_stopping_) {
         return;
       }
-      read_.add(*header, bytes);
+      read_.add(**frame);
     }
   }
 
@@ -183,7 +183,7 @@ class StreamSource final : public Source {
 
   std::string name_;
   std::unique_ptr<Input> input_;
-  Capture capture_;  ///< the reader's; reads from input_
+  std::unique_ptr<CaptureReader> capture_;  ///< the reader's; reads from input_
   std::mutex mutex_;
   std::condition_variable has_room_;
   Frames read_;  ///< guarded by mutex_, as the next three
@@ -208,15 +208,9 @@ Result<std::unique_ptr<Source>> open_stream_source(FileDescriptor descriptor, st
   if (!input->is_ready()) {
     spdlog::info("rx: waiting for a capture to be written to {}", name);
   }
-  constexpr cookie_io_functions_t kReads{
-      [](void* cookie, char* to, std::size_t bytes) { return static_cast<Input*>(cookie)->read(to, bytes); }, nullptr,
-      nullptr, nullptr};
-  std::FILE* file = ::fopencookie(input.get(), "rb", kReads);
-  if (file == nullptr) {
-    return absl::ResourceExhaustedError(concat(name, ": no memory to read it"));
-  }
   const std::stop_callback stop(give_up, [&input] { input->stop(); });
-  Result<Capture> capture = open_capture(file, name);
+  Result<std::unique_ptr<CaptureReader>> capture = CaptureReader::open(
+      [from = input.get()](void* to, std::size_t bytes) { return from->read(static_cast<char*>(to), bytes); }, name);
   if (give_up.stop_requested()) {
     return absl::CancelledError(concat(name, ": no capture was written to it"));
   }

@@ -4,7 +4,7 @@
 #include "io/vlan.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/packet/headers.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -16,11 +16,6 @@ namespace {
 constexpr std::uint16_t kServiceVlanType = 0x88A8;  // the outer one of two tags, IEEE 802.1ad
 constexpr std::uint16_t kVlanMask = 0x0FFF;
 
-/// Where the parts of an IPv4 header are (RFC 791) that matches speak of.
-constexpr std::uint32_t kIpProtocolAt = 9;
-constexpr std::uint32_t kSourceAt = 12;
-constexpr std::uint32_t kDestinationAt = 16;
-
 std::uint16_t vlan_of(const std::uint8_t* frame, std::uint32_t length) {
   if (length < kMacBytes + kVlanBytes) {
     return kUntagged;
@@ -30,8 +25,8 @@ std::uint16_t vlan_of(const std::uint8_t* frame, std::uint32_t length) {
   return is_tagged ? packet::load_be16(frame + kMacBytes + 2) & kVlanMask : kUntagged;
 }
 
-bool contains(packet::Ipv4Prefix const& prefix, std::uint32_t address) {
-  return ((address ^ prefix.address) & prefix.mask()) == 0;
+bool contains(packet::Ipv4Prefix const& prefix, packet::Address const& address) {
+  return ((address.v4() ^ prefix.address) & prefix.mask()) == 0;
 }
 
 bool contains(PortRange const& ports, std::uint16_t port) { return ports.first <= port && port <= ports.last; }
@@ -66,10 +61,10 @@ Met fits(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers co
   if ((layers.flags & packet::kIpv4) == 0) {
     return Met::kNo;
   }
-  const std::uint8_t* ip = frame + layers.l3;
-  if ((match.source && !contains(*match.source, packet::load_be32(ip + kSourceAt))) ||
-      (match.destination && !contains(*match.destination, packet::load_be32(ip + kDestinationAt))) ||
-      (match.protocol && *match.protocol != ip[kIpProtocolAt])) {
+  const packet::FlowKey key = packet::flow_without_ports(frame + layers.l3);
+  if ((match.source && !contains(*match.source, key.source)) ||
+      (match.destination && !contains(*match.destination, key.destination)) ||
+      (match.protocol && *match.protocol != key.protocol)) {
     return Met::kNo;
   }
   return asks_for_ports(match) ? has_ports(match, frame, layers) : Met::kYes;

@@ -21,20 +21,11 @@ namespace {
 
 /// The first rule that matches; below 0 where none does, or none may.
 i32 find_rule(classify::RuleTree const& tree, std::span<const std::uint8_t> packet, packet::Layers const& layers) {
-  const std::uint8_t* ip = packet.data() + layers.l3;
-  classify::Key key{};
-  key.src = packet::load_be32(ip + 12);
-  key.dst = packet::load_be32(ip + 16);
-  key.protocol = ip[9];
-  if (packet::has_whole_ports(layers.flags)) {
-    const packet::Ports ports = packet::load_ports(packet.data() + layers.l4);
-    key.has_ports = 1;
-    key.sport = ports.source;
-    key.dport = ports.destination;
-  } else if (const i32 refusal = classify::refusal(layers.flags, key.protocol); refusal != classify::kNoRule) {
+  const packet::PacketFlow flow = packet::flow_of(packet.data(), layers);
+  if (const i32 refusal = classify::refusal(layers.flags, flow.key.protocol); refusal != classify::kNoRule) {
     return refusal;
   }
-  return tree.find(key);
+  return tree.find(classify::key_of(flow));
 }
 
 void list(std::uint32_t packet, i32 rule, FunctionResults& results) {

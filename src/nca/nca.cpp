@@ -3,6 +3,8 @@
 
 #include <catena/core/text.hpp>
 
+#include <fmt/ranges.h>
+
 #include "nca/handles.hpp"
 #include "nca/stream.hpp"
 
@@ -132,8 +134,10 @@ Result<Opened> open_device(std::string_view what, std::string& tried) {
   }
   const Result<device::DevicePreference> preference = device::parse_preference(what);
   if (!preference.ok() || preference->kind == device::DevicePreference::Kind::kNone) {
+    const std::string names = fmt::format("{}", fmt::join(device::backend_names(), ", "));
+    const std::string numbered = fmt::format("{}:1", fmt::join(device::backend_names(), ":1, "));
     return absl::InvalidArgumentError(
-        concat("'", what, "' is no device; write cuda, opencl, cuda:1, opencl:1, cpu or auto"));
+        concat("'", what, "' is no device; write ", names, ", ", numbered, ", cpu or auto"));
   }
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device, device::open(*preference, &tried));
   if (!device) {

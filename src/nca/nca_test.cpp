@@ -80,7 +80,15 @@ class Everywhere : public ::testing::TestWithParam<std::string> {
   Context context_;
   std::vector<nca_function*> functions_;
 };
-INSTANTIATE_TEST_SUITE_P(devices, Everywhere, ::testing::Values("cpu", "opencl", "cuda"),
+std::vector<std::string> every_device() {
+  std::vector<std::string> names{"cpu"};
+  for (const std::string_view backend : device::backend_names()) {
+    names.emplace_back(backend);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(devices, Everywhere, ::testing::ValuesIn(every_device()),
                          [](auto const& name) { return name.param; });
 
 TEST(LastError, keeps_the_status_where_memory_lacks_for_the_text) {

@@ -17,9 +17,11 @@
 #include <set>
 #include <sstream>
 
+#include "base/core/file_format.hpp"
 #include "base/core/open_file.hpp"
 #include "nf/integer.hpp"
 #include "nf/named_files.hpp"
+#include "nf/yaml_errors.hpp"
 #include "nf/yaml_gauge.hpp"
 #include "nf/yaml_limits.hpp"
 
@@ -128,8 +130,28 @@ void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& tex
   }
 }
 
+/// That the value of `node` is a tag, where `!` begins a text without quotes; OK for any other value.
+Status check_no_tag(YAML::Node const& node, std::string const& position, std::string_view key) {
+  std::string const& tag = node.Tag();  // "!" of a text in quotes
+  if (node.IsScalar() && node.Scalar().empty() && tag.size() > 1 && tag.starts_with('!')) {
+    return absl::InvalidArgumentError(
+        concat(position, ": '", key, "' begins with '!', which is a tag in YAML; write it in quotes: \"", tag, "\""));
+  }
+  return absl::OkStatus();
+}
+
 Status too_large(std::string const& file, std::uint64_t bytes, std::size_t limit) {
   return absl::InvalidArgumentError(concat(file, ": ", bytes, " bytes; a YAML file here has at most ", limit));
+}
+
+Status not_yaml(std::string_view text, std::string const& file, YAML::Exception const& error) {
+  if (error.mark.is_null()) {
+    return absl::InvalidArgumentError(concat(file, ": not valid YAML: ", error.msg));
+  }
+  const YamlError found = explain_yaml_error(
+      text, {static_cast<std::size_t>(error.mark.line), static_cast<std::size_t>(error.mark.column), error.msg});
+  return absl::InvalidArgumentError(
+      concat(file, ":", found.line + 1, ":", found.column + 1, ": not valid YAML: ", found.message));
 }
 
 Status check_mapping(YAML::Node const& node, std::string const& file) {
@@ -174,10 +196,11 @@ Result<YAML::Node> read_document(std::string const& text, std::string const& fil
   return node;
 }
 
+constexpr std::size_t kLongestWord = 64;  // of hostile input, only this much is compared
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::vector<std::string> const& known) {
-  constexpr std::size_t kLongestWord = 64;  // of hostile input, only this much is compared
   word = word.substr(0, kLongestWord);
   std::string best;
   std::size_t best_distance = word.size() / 2 + 2;
@@ -188,6 +211,16 @@ std::string nearest(std::string_view word, std::vector<std::string> const& known
     }
   }
   return best;
+}
+
+std::string misspelt(std::string_view word, std::vector<std::string> const& known) {
+  constexpr std::size_t kLettersPerSlip = 4;
+  if (word.size() > kLongestWord) {
+    return {};
+  }
+  std::string near = nearest(word, known);
+  const std::size_t letters = std::max(word.size(), near.size());
+  return !near.empty() && edit_distance(word, near) * kLettersPerSlip <= letters ? near : std::string();
 }
 
 struct Config::State {
@@ -249,6 +282,14 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
   if (text.size() > limits.bytes) {
     return too_large(file, text.size(), limits.bytes);
   }
+  if (is_capture(text)) {
+    return absl::InvalidArgumentError(
+        concat(file, ": this is a packet capture, not YAML; a chain reads it by `rx: {pcap: FILE}` or --rx pcap:FILE"));
+  }
+  if (Compression const* compression = compression_of(text); compression != nullptr) {
+    return absl::InvalidArgumentError(concat(file, ": this is compressed by ", compression->name,
+                                             ", not YAML; decompress it: ", compression->tool, " FILE"));
+  }
   CATENA_RETURN_IF_ERROR(check_nesting(text, file));
   const std::unique_lock<std::mutex> turn = YamlScope::take_turn();
   try {
@@ -260,7 +301,7 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
     return absl::InvalidArgumentError(
         concat(at(file, second.mark), ": a second YAML document starts here; write everything in one mapping"));
   } catch (YAML::Exception const& e) {
-    return absl::InvalidArgumentError(concat(at(file, e.mark), ": not valid YAML: ", e.msg));
+    return not_yaml(text, file, e);
   }
   return Config(std::move(state));
 }
@@ -283,6 +324,7 @@ Result<std::string> Config::string(std::string_view key) {
     return state_->missing(key);
   }
   const YAML::Node node = state_->find(key);
+  CATENA_RETURN_IF_ERROR(check_no_tag(node, position(key), key));
   if (!node.IsScalar() || node.Scalar().empty()) {
     return error(key, concat("'", key, "' must be text, found ", kind_of(node)));
   }
@@ -302,8 +344,9 @@ Result<std::string> Config::one_of(std::string_view key, std::vector<std::string
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) {
     return value;
   }
-  const std::string near = nearest(value, allowed);
+  const std::string near = allowed.size() > 1 ? nearest(value, allowed) : std::string();
   return error(key, concat("'", key, "' is '", value, "'; allowed: ", fmt::format("{}", fmt::join(allowed, ", ")),
+                           allowed.size() == 1 ? ", no other is supported" : "",
                            near.empty() ? "" : concat("; did you mean '", near, "'?")));
 }
 
@@ -456,6 +499,7 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
     return state_->missing(key);
   }
   const YAML::Node node = state_->find(key);
+  CATENA_RETURN_IF_ERROR(check_no_tag(node, position(key), key));
   if (node.IsScalar()) {
     return std::vector<std::string>{node.Scalar()};
   }
@@ -464,6 +508,7 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
   }
   std::vector<std::string> result;
   for (auto const& entry : node) {
+    CATENA_RETURN_IF_ERROR(check_no_tag(entry, at(state_->file, entry.Mark()), key));
     if (!entry.IsScalar()) {
       return absl::InvalidArgumentError(
           concat(at(state_->file, entry.Mark()), ": an entry of '", key, "' must be text, found ", kind_of(entry)));
@@ -473,7 +518,7 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
   return result;
 }
 
-Status Config::finish() const {
+Status Config::finish(std::function<std::string_view(std::string_view)> const& advice) const {
   constexpr std::size_t kMaxErrors = 64;  // a hostile file has tens of thousands
   std::set<std::string> seen;
   std::string errors;
@@ -494,9 +539,10 @@ Status Config::finish() const {
     if (!is_new) {
       errors += concat(line_end, where, ": key '", key, "' is given twice");
     } else {
-      const std::string near = nearest(key, known);
+      const std::string_view remedy = advice ? advice(key) : std::string_view();
+      const std::string near = remedy.empty() ? nearest(key, known) : misspelt(key, known);
       errors += concat(line_end, where, ": unknown key '", key, "'",
-                       near.empty() ? "" : concat("; did you mean '", near, "'?"),
+                       near.empty() ? "" : concat("; did you mean '", near, "'?"), remedy.empty() ? "" : "; ", remedy,
                        known.empty() ? "; no key is allowed here"
                                      : concat("; allowed: ", fmt::format("{}", fmt::join(known, ", "))));
     }

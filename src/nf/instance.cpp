@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<DropReason, 5> kFrameworkReasons{{
     {"unsupported", "this NF cannot inspect the packet, and on_unsupported is drop"},
-    {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
+    {"kernel_fault", "the NF's kernel accessed memory out of bounds at this packet"},
     {"device_failed", "the device was lost, and with it its changes to this packet"},
     {"link_local", "ARP or another link-local control frame, and link_local is drop"},
     {"process_failed", "the NF's own process had this packet, and ended, violated the protocol or did not answer"},
@@ -59,7 +59,7 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
     : name_(std::move(name)),
       descriptor_(&descriptor),
       nf_(std::move(nf)),
-      reported_by_(static_cast<std::uint8_t>(descriptor.needs | descriptor.refuses)),
+      reported_by_(static_cast<std::uint16_t>(descriptor.needs | descriptor.refuses)),
       on_unsupported_(on_unsupported),
       link_local_(link_local),
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording,
@@ -82,6 +82,15 @@ copy::LaunchPlan Instance::launch_plan(std::optional<copy::SharedStep> const& sh
 std::string_view Instance::reason_name(std::uint32_t reason) const {
   const auto own = descriptor_->drop_reasons;
   return reason < own.size() ? own[reason].name : kFrameworkReasons[reason - own.size()].name;
+}
+
+std::string_view Instance::reason_help(std::string_view name) const {
+  for (const std::span<const DropReason> reasons : {descriptor_->drop_reasons, framework_reasons()}) {
+    if (const auto found = std::ranges::find(reasons, name, &DropReason::name); found != reasons.end()) {
+      return found->help;
+    }
+  }
+  return {};
 }
 
 std::vector<std::pair<std::string_view, std::uint64_t>> Instance::drops() const {
@@ -187,7 +196,7 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
 void Instance::leave_out_unsupported(packet::Batch const& unit) {
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
     const packet::Packet packet = unit[i];
-    const std::uint8_t flags = packet.layers().flags;
+    const std::uint16_t flags = packet.layers().flags;
     if (packet::ended(unit.meta().verdict[unit.slots()[i]]) != 0 || supports(flags)) {
       continue;
     }
@@ -375,7 +384,7 @@ bool DeviceBatch::may_write_packets() const {
     return true;
   }
   return step && has_work_ && launch_->kernel_ran() && step->to_host != 0 &&
-         (step->body_out != TransferMethod::kStaged || step->columns_out != TransferMethod::kStaged);
+         !(uses_staging(step->body_out) && uses_staging(step->columns_out));
 }
 
 bool DeviceBatch::may_change_packets() const {

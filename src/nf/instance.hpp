@@ -71,6 +71,8 @@ class Instance {
   StatisticsBoard& board() { return board_; }
   /// Name and count of every drop reason, the framework's last. Any thread.
   std::vector<std::pair<std::string_view, std::uint64_t>> drops() const;
+  /// The meaning of the drop reason called `name`, as its descriptor has it; empty for an unknown name.
+  std::string_view reason_help(std::string_view name) const;
   /// The name of drop reason `reason`, numbered as for Outcome::drop().
   std::string_view reason_name(std::uint32_t reason) const;
   void drop(packet::Packet const& packet, FrameworkReason reason);
@@ -97,13 +99,13 @@ class Instance {
  private:
   friend class DeviceBatch;
   bool processes_all(packet::Batch const& unit) const;
-  bool supports(std::uint8_t flags) const { return (flags & reported_by_) == descriptor_->needs; }
+  bool supports(std::uint16_t flags) const { return (flags & reported_by_) == descriptor_->needs; }
   void leave_out_unsupported(packet::Batch const& unit);
   std::string name_;
   Descriptor const* descriptor_;
   mutable std::mutex nf_mutex_;  ///< held by threads other than the thread of the steps while they read nf_
   std::unique_ptr<Nf> nf_;
-  std::uint8_t reported_by_;  ///< LayerFlags that tell whether the NF processes a packet
+  std::uint16_t reported_by_;  ///< LayerFlags that tell whether the NF processes a packet
   OnUnsupported on_unsupported_;
   LinkLocal link_local_;
   Outcome outcome_;

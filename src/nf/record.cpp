@@ -48,11 +48,11 @@ std::string eve_time(std::uint64_t time_ns) {
 std::string format_arrival(Arrival const& arrival) {
   std::string text = concat(R"(,"ts":")", utc_of(arrival.time_ns), "\"");
   if ((arrival.flags & packet::kIpv4) != 0) {
-    text += concat(R"(,"src":")", dotted_of(arrival.source), R"(","dst":")", dotted_of(arrival.destination),
-                   R"(","proto":)", arrival.protocol);
+    text += concat(R"(,"src":")", to_string(arrival.flow.source), R"(","dst":")", to_string(arrival.flow.destination),
+                   R"(","proto":)", arrival.flow.protocol);
   }
   if ((arrival.flags & packet::kPorts) != 0) {
-    text += concat(R"(,"sport":)", arrival.source_port, R"(,"dport":)", arrival.destination_port);
+    text += concat(R"(,"sport":)", arrival.flow.source_port, R"(,"dport":)", arrival.flow.destination_port);
   }
   return text;
 }
@@ -67,15 +67,12 @@ Arrival arrival_of(packet::Packet const& packet) {
   if (!packet.is(packet::kIpv4)) {
     return arrival;
   }
-  const std::uint8_t* l3 = packet.l3();
   const std::uint8_t* l4 = packet.l4();
-  arrival.protocol = l3[9];
-  arrival.source = packet::load_be32(l3 + 12);
-  arrival.destination = packet::load_be32(l3 + 16);
+  arrival.flow = packet::flow_without_ports(packet.l3());
   if (packet.is(packet::kPorts)) {
     const packet::Ports ports = packet::load_ports(l4);
-    arrival.source_port = ports.source;
-    arrival.destination_port = ports.destination;
+    arrival.flow.source_port = ports.source;
+    arrival.flow.destination_port = ports.destination;
   } else if (packet.is(packet::kIcmp)) {
     arrival.icmp_type = l4[0];
     arrival.icmp_code = l4[1];
@@ -89,10 +86,6 @@ std::string utc_of(std::uint64_t time_ns) {
   gmtime_r(&seconds, &parts);  // 64 bits of nanoseconds end in the year 2554: it cannot fail
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", parts.tm_year + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, time_ns % kNsPerSecond);
-}
-
-std::string dotted_of(std::uint32_t address) {
-  return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 0xFFU, address >> 8 & 0xFFU, address & 0xFFU);
 }
 
 std::string format_record(Instance const& instance, RecordLine const& line, Arrival const* arrival) {
@@ -123,11 +116,11 @@ std::string format_eve(std::string_view chain, Instance const& instance, AlertLi
   text += R"(,"event_type":"alert")";
   if (arrival != nullptr && (arrival->flags & packet::kIpv4) != 0) {
     const bool ports = (arrival->flags & packet::kPorts) != 0;
-    text += concat(R"(,"src_ip":")", dotted_of(arrival->source), "\"");
-    text += ports ? concat(R"(,"src_port":)", arrival->source_port) : std::string();
-    text += concat(R"(,"dest_ip":")", dotted_of(arrival->destination), "\"");
-    text += ports ? concat(R"(,"dest_port":)", arrival->destination_port) : std::string();
-    text += concat(R"(,"proto":")", protocol_name(arrival->protocol), "\"");
+    text += concat(R"(,"src_ip":")", to_string(arrival->flow.source), "\"");
+    text += ports ? concat(R"(,"src_port":)", arrival->flow.source_port) : std::string();
+    text += concat(R"(,"dest_ip":")", to_string(arrival->flow.destination), "\"");
+    text += ports ? concat(R"(,"dest_port":)", arrival->flow.destination_port) : std::string();
+    text += concat(R"(,"proto":")", protocol_name(arrival->flow.protocol), "\"");
     if ((arrival->flags & packet::kIcmp) != 0) {
       text += concat(R"(,"icmp_type":)", arrival->icmp_type, R"(,"icmp_code":)", arrival->icmp_code);
     }

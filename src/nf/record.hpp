@@ -4,6 +4,7 @@
 #include <catena/nf/alert.hpp>
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <cstdint>
 #include <string>
@@ -19,22 +20,16 @@ struct Arrival {
   std::uint64_t packet = 0;   ///< its number, as Packet::index()
   std::uint64_t time_ns = 0;  ///< ns since 1970, as Packet::arrival_ns()
   /// packet::LayerFlags. Addresses and protocol hold with kIpv4, ports with kPorts, ICMP type and code with kIcmp.
-  std::uint8_t flags = 0;
-  std::uint8_t protocol = 0;
+  std::uint16_t flags = 0;
   std::uint8_t icmp_type = 0;
   std::uint8_t icmp_code = 0;
-  std::uint32_t source = 0;       ///< host order
-  std::uint32_t destination = 0;  ///< host order
-  std::uint16_t source_port = 0;
-  std::uint16_t destination_port = 0;
+  packet::FlowKey flow = {};
 };
 /// Precondition: no NF has had the packet yet. Thread rule: pure.
 Arrival arrival_of(packet::Packet const& packet);
 
 /// "2013-05-02T20:20:36.633914000Z": UTC of `time_ns` (ns since 1970) with nine digits. Thread rule: pure.
 std::string utc_of(std::uint64_t time_ns);
-/// "192.0.2.1" of an address in host order. Thread rule: pure.
-std::string dotted_of(std::uint32_t address);
 
 /// One line of `--record`, without the line end:
 /// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the member "packet" is

@@ -4,11 +4,32 @@
 #include <fmt/ranges.h>
 #include <catena/core/text.hpp>
 
+#include <algorithm>
+#include <array>
+
 namespace catena::nf {
 namespace {
 
 constexpr std::uint32_t kMaxAuxBytes = 64;
 constexpr std::uint32_t kMaxResultBytes = 256;
+
+/// Names of network functions elsewhere, and the type here.
+struct OtherName {
+  std::string_view name;
+  std::string_view type;
+  std::string_view note;
+};
+constexpr std::array<OtherName, 9> kOtherNames{{
+    {"ips", "nids", ", with rules whose action is drop"},
+    {"ids", "nids", ""},
+    {"vpn", "ipsec", ""},
+    {"esp", "ipsec", ""},
+    {"acl", "firewall", ""},
+    {"fw", "firewall", ""},
+    {"loadbalancer", "lb", ""},
+    {"netflow", "monitor", ""},
+    {"dscp", "remark", ""},
+}};
 
 }  // namespace
 
@@ -44,9 +65,14 @@ Result<Descriptor const*> Registry::find(std::string_view type) const {
   for (auto const& [name, entry] : types_) {
     known.emplace_back(name);
   }
-  const std::string near = nearest(type, known);
+  const auto other = std::ranges::find(kOtherNames, type, &OtherName::name);
+  const bool has_type = other != kOtherNames.end() && types_.contains(other->type);
+  const std::string near = has_type ? std::string() : nearest(type, known);
   return absl::NotFoundError(
-      concat("unknown NF type '", type, "'", near.empty() ? "." : concat("; did you mean '", near, "'?"),
+      concat("unknown NF type '", type, "'", has_type ? concat("; write ", other->type, other->note, ".") : "",
+             has_type       ? ""
+             : near.empty() ? "."
+                            : concat("; did you mean '", near, "'?"),
              " Known: ", fmt::format("{}", fmt::join(known, ", ")), "; --nf-path FOLDER adds others"));
 }
 

@@ -44,7 +44,7 @@ std::uint32_t copy_options(const std::uint8_t* options, std::uint32_t bytes, std
 }  // namespace
 
 std::uint32_t leaves_in(Packet const& packet) {
-  if (packet.mtu() == 0 || !packet.is(kIpv4) || packet.layers().l3_length <= packet.mtu()) {
+  if (packet.mtu() == 0 || !packet.is(kIpv4) || packet.l3_length() <= packet.mtu()) {
     return 1;
   }
   return (load_be16(packet.l3() + 6) & kDontFragment) != 0 ? 0 : Fragments(packet).count();
@@ -55,7 +55,7 @@ Fragments::Fragments(Packet const& packet)
       l3_(packet.layers().l3),
       mtu_(std::max(packet.mtu(), kMinMtu)),
       header_bytes_((packet.l3()[0] & 0x0FU) * 4U),
-      payload_bytes_(packet.layers().l3_length - header_bytes_) {
+      payload_bytes_(packet.l3_length() - header_bytes_) {
   later_header_bytes_ =
       kIpv4MinBytes + copy_options(frame_ + l3_ + kIpv4MinBytes, header_bytes_ - kIpv4MinBytes, later_options_);
   first_payload_ = (mtu_ - header_bytes_) / kOctetsPerOffset * kOctetsPerOffset;

@@ -39,7 +39,7 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
       }
       const std::uint32_t header_there = std::min(bytes, there);
       layers.flags =
-          static_cast<std::uint8_t>(layers.flags | kTcp | kPorts | (header_there < bytes ? kSplitHeader : 0));
+          static_cast<std::uint16_t>(layers.flags | kTcp | kPorts | (header_there < bytes ? kSplitHeader : 0));
       layers.payload = static_cast<std::uint8_t>(l4 + header_there);
       layers.payload_length = static_cast<std::uint16_t>(there - header_there);
       return;
@@ -55,14 +55,14 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
       if (bytes < kUdpBytes || bytes > room) {
         return;
       }
-      layers.flags = static_cast<std::uint8_t>(layers.flags | kUdp | kPorts);
+      layers.flags = static_cast<std::uint16_t>(layers.flags | kUdp | kPorts | (bytes < there ? kSurplus : 0));
       layers.payload = static_cast<std::uint8_t>(l4 + kUdpBytes);
       layers.payload_length = static_cast<std::uint16_t>(std::min(bytes, there) - kUdpBytes);
       return;
     }
     case kProtocolIcmp:
       if (there >= kIcmpBytes) {
-        layers.flags = static_cast<std::uint8_t>(layers.flags | kIcmp);
+        layers.flags = static_cast<std::uint16_t>(layers.flags | kIcmp);
         layers.payload = static_cast<std::uint8_t>(l4 + kIcmpBytes);
         layers.payload_length = static_cast<std::uint16_t>(there - kIcmpBytes);
       }
@@ -98,17 +98,17 @@ void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_
   const std::uint16_t fragment = load_be16(ip + 6);
   const std::uint32_t offset = fragment & kFragmentOffset;
   const bool fragmented = offset != 0 || (fragment & 0x2000U) != 0;
-  layers.flags = static_cast<std::uint8_t>(kIpv4 | (fragmented ? kFragment : 0) | (there < total ? kTruncated : 0));
+  layers.flags = static_cast<std::uint16_t>(kIpv4 | (fragmented ? kFragment : 0) | (there < total ? kTruncated : 0));
   layers.l3 = static_cast<std::uint8_t>(l3);
   layers.l4 = static_cast<std::uint8_t>(l4);
   layers.payload = layers.l4;
-  layers.l3_length = static_cast<std::uint16_t>(there);
+  layers.family = AddressFamily::kIpv4;
   layers.payload_length = static_cast<std::uint16_t>(there - header_bytes);
   if (offset == 0) {
     parse_transport(frame, {l4, total - header_bytes, there - header_bytes, ip[9], fragmented}, layers);
   }
   if (fragmented && splits_header(offset, ip[9], layers)) {
-    layers.flags = static_cast<std::uint8_t>(layers.flags | kSplitHeader);
+    layers.flags = static_cast<std::uint16_t>(layers.flags | kSplitHeader);
   }
 }
 
@@ -192,7 +192,7 @@ ShownPorts ports_of_cut_header(const std::uint8_t* frame, Layers const& layers) 
     const bool overwrites = (layers.flags & kSplitHeader) != 0;
     return {overwrites ? ShownPorts::State::kHidden : ShownPorts::State::kNone, {}};
   }
-  if (layers.l3 + layers.l3_length < layers.l4 + kPortsBytes) {
+  if (layers.payload + layers.payload_length < layers.l4 + kPortsBytes) {
     return {ShownPorts::State::kHidden, {}};
   }
   return {ShownPorts::State::kShown, load_ports(frame + layers.l4)};

@@ -80,6 +80,18 @@ TEST(Parse, finds_udp_behind_options_and_two_vlan_tags) {
   EXPECT_EQ(layers.payload_length, 5);
 }
 
+TEST(Parse, a_datagram_longer_than_its_udp_payload_has_a_surplus) {
+  const Bytes whole = ipv4_frame(kProtocolUdp, udp(20, 13));
+  for (const std::size_t length : {whole.size(), whole.size() - 5, whole.size() - 15, whole.size() - 16}) {
+    const Bytes frame(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    const Layers layers = parse_exact(frame);
+    const bool ends_in_payload = length <= 34 + 13;
+    EXPECT_EQ(layers.flags & kSurplus, ends_in_payload ? 0 : kSurplus) << length;
+    EXPECT_EQ(layers.payload_length, ends_in_payload ? length - 42 : 5) << length;
+    EXPECT_EQ(l3_length(frame.data(), static_cast<std::uint32_t>(length), layers), length - 14);
+  }
+}
+
 TEST(Parse, ethernet_padding_is_not_payload) {
   Bytes frame = ipv4_frame(kProtocolTcp, tcp(5, 3));
   frame.resize(frame.size() + 6, 0);
@@ -112,7 +124,7 @@ struct LyingCase {
   const char* description;
   std::size_t at;  // from the start of the IPv4 header
   std::uint8_t value;
-  std::uint8_t flags;
+  std::uint16_t flags;
 };
 
 class LyingLengths : public ::testing::TestWithParam<LyingCase> {};
@@ -166,11 +178,14 @@ TEST(Parse, offsets_stay_inside_random_frames) {
     frame.resize(random() % (frame.size() + 1));
     const Layers layers = parse_exact(frame);
     if ((layers.flags & kIpv4) != 0) {
-      ASSERT_LE(layers.l3 + layers.l3_length, frame.size());
-      ASSERT_LE(layers.payload + layers.payload_length, layers.l3 + layers.l3_length);
+      const std::uint32_t datagram = l3_length(frame.data(), static_cast<std::uint32_t>(frame.size()), layers);
+      ASSERT_EQ(layers.family, AddressFamily::kIpv4);
+      ASSERT_EQ(datagram, std::min<std::size_t>(load_be16(&frame[layers.l3 + 2U]), frame.size() - layers.l3));
+      ASSERT_LE(layers.payload + layers.payload_length, layers.l3 + datagram);
       ASSERT_LE(layers.l4, layers.payload);
     } else {
       ASSERT_EQ(layers.flags & ~kLinkLocal, 0);
+      ASSERT_EQ(layers.family, AddressFamily::kNone);
     }
   }
 }
@@ -181,16 +196,17 @@ Bytes cut_to(Bytes frame, std::size_t length) {
 }
 
 TEST(Parse, headers_of_a_truncated_frame_count_where_they_are_there) {
-  const std::uint8_t ipv4 = kIpv4 | kTruncated;
+  const std::uint16_t ipv4 = kIpv4 | kTruncated;
   // 20 bytes of TCP header, 12 of options, 40 of payload
   const Bytes frame = ipv4_frame(kProtocolTcp, tcp(8, 40));
-  const Layers payload_cut = parse_exact(cut_to(frame, 34 + 32 + 5));
+  const Bytes cut = cut_to(frame, 34 + 32 + 5);
+  const Layers payload_cut = parse_exact(cut);
   EXPECT_EQ(payload_cut.flags, ipv4 | kTcp | kPorts);
   EXPECT_EQ(parse_exact(cut_to(frame, 34 + 32)).flags, ipv4 | kTcp | kPorts) << "nothing of the header is missing";
   EXPECT_EQ(parse_exact(cut_to(frame, 34 + 31)).flags, ipv4 | kTcp | kPorts | kSplitHeader);
   EXPECT_EQ(payload_cut.payload, 34 + 32);
   EXPECT_EQ(payload_cut.payload_length, 5);
-  EXPECT_EQ(payload_cut.l3_length, 20 + 32 + 5);
+  EXPECT_EQ(l3_length(cut.data(), static_cast<std::uint32_t>(cut.size()), payload_cut), 20 + 32 + 5);
   const Layers options_cut = parse_exact(cut_to(frame, 34 + 25));
   EXPECT_EQ(options_cut.flags, ipv4 | kTcp | kPorts | kSplitHeader) << "its first 20 bytes alone";
   EXPECT_EQ(options_cut.payload, 34 + 25);

@@ -50,7 +50,7 @@ bool may_report(Packet const& packet) {
 
 void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t source) {
   const std::uint32_t l3 = packet.layers().l3;
-  const std::uint32_t datagram = std::min<std::uint32_t>(packet.layers().l3_length, packet.length() - l3);
+  const std::uint32_t datagram = std::min(packet.l3_length(), packet.length() - l3);
   const std::uint32_t quoted = std::min(datagram, kMaxErrorBytes - kAddedBytes);
   const std::uint8_t* old_frame = packet.frame();
   const std::uint32_t to = load_be32(old_frame + l3 + 12);

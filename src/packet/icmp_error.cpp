@@ -12,32 +12,30 @@ constexpr std::uint32_t kMinQuotedL4Bytes = 8;  // RFC 792
 constexpr std::uint16_t kFragmentOffsetMask = 0x1FFF;
 
 /// The bytes of the ICMP message, header included.
-std::uint32_t message_bytes(Packet const& packet) {
-  return packet.layers().l3_length - static_cast<std::uint32_t>(packet.layers().l4 - packet.layers().l3);
-}
+std::uint32_t message_bytes(Packet const& packet) { return kIcmpBytes + packet.layers().payload_length; }
 
-void set_ends(Quote& quote) {
-  const bool is_icmp = quote.protocol == kProtocolIcmp;
+void set_flow(Quote& quote) {
+  quote.flow = flow_without_ports(quote.ip);
+  const bool is_icmp = quote.flow.protocol == kProtocolIcmp;
   const std::uint16_t first = load_be16(quote.l4 + (is_icmp ? kIcmpIdentifierAt : 0));
-  const std::uint16_t second = is_icmp ? first : load_be16(quote.l4 + 2);
   quote.is_echo_request = is_icmp && quote.l4[0] == kEchoRequest;
-  quote.source = {load_be32(quote.ip + kIpSourceAt), first};
-  quote.destination = {load_be32(quote.ip + kIpDestinationAt), second};
+  quote.flow.source_port = first;
+  quote.flow.destination_port = is_icmp ? first : load_be16(quote.l4 + 2);
 }
 
 /// Writes the ports or the identifier of the quote and corrects its transport checksum if the quote reaches that far.
 /// `writer` has written the addresses.
-void rewrite_transport(Quote const& quote, QuoteEnds const& ends, FieldWriter writer) {
-  if (quote.protocol == kProtocolIcmp) {
-    const bool source_differs = ends.source.port != quote.source.port;
+void rewrite_transport(Quote const& quote, FlowKey const& flow, FieldWriter writer) {
+  if (flow.protocol == kProtocolIcmp) {
+    const bool source_differs = flow.source_port != quote.flow.source_port;
     FieldWriter icmp;  // no pseudo header
-    icmp.put16(quote.l4 + kIcmpIdentifierAt, source_differs ? ends.source.port : ends.destination.port);
+    icmp.put16(quote.l4 + kIcmpIdentifierAt, source_differs ? flow.source_port : flow.destination_port);
     icmp.correct(quote.l4 + kIcmpChecksumAt);
     return;
   }
-  writer.put16(quote.l4, ends.source.port);
-  writer.put16(quote.l4 + 2, ends.destination.port);
-  if (quote.protocol == kProtocolUdp) {
+  writer.put16(quote.l4, flow.source_port);
+  writer.put16(quote.l4 + 2, flow.destination_port);
+  if (flow.protocol == kProtocolUdp) {
     writer.correct_udp(quote.l4 + kUdpChecksumAt);
   } else if (quote.l4_bytes >= kTcpChecksumAt + 2) {
     writer.correct(quote.l4 + kTcpChecksumAt);
@@ -68,23 +66,23 @@ std::variant<Quote, QuoteProblem> read_quote(Packet const& packet) {
   if ((load_be16(quote.ip + 6) & kFragmentOffsetMask) != 0) {
     return QuoteProblem::kFragment;
   }
-  quote.protocol = quote.ip[9];
+  const std::uint8_t protocol = quote.ip[9];
   quote.l4 = quote.ip + header_bytes;
   quote.l4_bytes = quoted_bytes - header_bytes;
-  const bool is_echo = quote.protocol == kProtocolIcmp && (quote.l4[0] == kEchoRequest || quote.l4[0] == kEchoReply);
-  if (!is_echo && quote.protocol != kProtocolTcp && quote.protocol != kProtocolUdp) {
+  const bool is_echo = protocol == kProtocolIcmp && (quote.l4[0] == kEchoRequest || quote.l4[0] == kEchoReply);
+  if (!is_echo && protocol != kProtocolTcp && protocol != kProtocolUdp) {
     return QuoteProblem::kOther;
   }
-  set_ends(quote);
+  set_flow(quote);
   return quote;
 }
 
 void rewrite_error(Packet const& packet, Quote const& quote, QuoteEnds const& ends) {
-  rewrite_transport(quote, ends, write_addresses(quote.ip, ends.source.address, ends.destination.address));
+  rewrite_transport(quote, ends.flow, write_addresses(quote.ip, ends.flow.source.v4(), ends.flow.destination.v4()));
   std::uint8_t* checksum = packet.l4() + kIcmpChecksumAt;
   store_be16(checksum, 0);
   store_be16(checksum, checksum_finish(checksum_add(packet.l4(), message_bytes(packet))));
-  write_addresses(packet.l3(), ends.outer_source, ends.outer_destination);
+  write_addresses(packet.l3(), ends.outer_source.v4(), ends.outer_destination.v4());
 }
 
 }  // namespace catena::packet

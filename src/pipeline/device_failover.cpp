@@ -23,7 +23,7 @@ void DeviceStage::fail(Status const& status) {
         "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs process "
         "packets. Packets whose newest bytes are on the device are copied back; packets not given back or perhaps half "
         "changed are dropped (device_failed).",
-        instance_->name(), attached_->device_nf_->device().info().name, status.ToString());
+        instance_->name(), binding_->device_nf_->device().info().name, status.ToString());
   }
   notice();
 }
@@ -46,10 +46,10 @@ HostRecovery::Outcome DeviceStage::recovery(memory::Unit const& unit) {
     return HostRecovery::Outcome::kSaved;
   }
   if (is_stale(unit)) {
-    return (attached_->only_on_device_ | lost_fields_) == 0 ? HostRecovery::Outcome::kSaved
-                                                            : HostRecovery::Outcome::kLost;
+    return (binding_->only_on_device_ | lost_fields_) == 0 ? HostRecovery::Outcome::kSaved
+                                                           : HostRecovery::Outcome::kLost;
   }
-  return attached_->recovery_.poll(unit);
+  return binding_->recovery_.poll(unit);
 }
 
 /// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
@@ -90,9 +90,9 @@ bool DeviceStage::drain(InFlightBatch& batch_in_flight) {
     if (Clock::now() - batch_in_flight.since <= options_.limit) {
       return false;
     }
-    fail(attached_->recovery_.too_late());
+    fail(binding_->recovery_.too_late());
   }
-  batch_in_flight.may_still_run = (!drained.ok() || !*drained) && !attached_->device_nf_->device().is_gone();
+  batch_in_flight.may_still_run = (!drained.ok() || !*drained) && !binding_->device_nf_->device().is_gone();
   batch_in_flight.state = InFlightBatch::State::kSettling;
   return true;
 }
@@ -106,12 +106,12 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
   nf::DeviceBatch& batch = *batch_in_flight.batch;
   const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
   const bool is_lost =
-      quarantined || batch.may_change_packets() || batch.may_change_on_device(attached_->only_on_device_);
+      quarantined || batch.may_change_packets() || batch.may_change_on_device(binding_->only_on_device_);
   for (; batch_in_flight.settled_groups < batch_in_flight.group_ends.size(); ++batch_in_flight.settled_groups) {
     const std::size_t end = batch_in_flight.group_ends[batch_in_flight.settled_groups];
     HostRecovery::Outcome recovered = is_lost ? HostRecovery::Outcome::kLost : HostRecovery::Outcome::kSaved;
     for (std::size_t i = batch_in_flight.recovered; i < end && recovered == HostRecovery::Outcome::kSaved; ++i) {
-      recovered = attached_->recovery_.poll(*batch_in_flight.units[i]);
+      recovered = binding_->recovery_.poll(*batch_in_flight.units[i]);
       if (recovered == HostRecovery::Outcome::kWaiting) {
         return false;
       }

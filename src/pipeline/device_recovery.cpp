@@ -12,7 +12,7 @@ namespace {
 /// A device that does not come back is tried ever later.
 constexpr std::chrono::milliseconds kFirstDelay{5};
 constexpr std::chrono::milliseconds kMaxDelay{500};
-/// How often a stage is asked whether it has taken its offer.
+/// How often a stage is asked whether it has taken its binding.
 constexpr std::chrono::microseconds kOfferPeriod{100};
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace catena::runtime {
 
 /// Returns a running chain to its device after a loss, once the device can be opened again. Creates a new device side
-/// while packets run, and offers it to the stages one by one. The last stage comes first, since each stage gets units
+/// while packets run, and binds the stages to it one by one. The last stage comes first, since each stage gets units
 /// that upstream stages have put on the device. Until then the CPU implementations process the packets.
 class DeviceRecovery {
  public:
@@ -37,7 +37,7 @@ class DeviceRecovery {
   DeviceRecovery& operator=(DeviceRecovery const&) = delete;
 
   /// Checks for lost parts and restores them if possible, until `pause` ends. One thread at a time, which is the only
-  /// one to make offers to the stages. New device sides live as long as this.
+  /// one to bind the stages. New device sides live as long as this.
   void look(Pause& pause);
   /// Counts losses since the last look(). Call after the last one.
   void count_last_losses();

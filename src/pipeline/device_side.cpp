@@ -22,7 +22,7 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::D
   std::unique_ptr<DeviceSide> side(new DeviceSide(std::move(device)));
   device::DeviceInfo const& info = side->device_->info();
   const chain::SyncOptions sync = sync_for(options, info);
-  side->costs_from_ = chain::describe(sync.profile);
+  side->costs_from_ = chain::describe(sync.profile, info.backend);
   if (!sync.profile.measured.empty() && !sync.profile.is_of(info)) {
     side->costs_from_ += concat(" on another device, ", sync.profile.device);
   }
@@ -36,11 +36,10 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
                         std::span<nf::Instance* const> nfs, std::shared_ptr<memory::PacketPool> const& pool) {
   memory::Arena const& arena = pool->arena();
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config, options));
-  const plan::MethodSet gather = plan::method_bit(TransferMethod::kGather);
   CATENA_ASSIGN_OR_RETURN(shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool,
-                                                              (input.costs.available & gather) != 0));
+                                                              input.costs.has_pool_methods()));
   if (shared_->mapped() == nullptr) {
-    input.costs.available &= static_cast<plan::MethodSet>(~gather);
+    input.costs.remove_pool_methods();
   }
   std::vector<std::optional<nf::KernelSide>> sides(nfs.size());
   for (std::size_t i = 0; i < nfs.size(); ++i) {

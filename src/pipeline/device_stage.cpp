@@ -42,19 +42,19 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
                                                          DeviceStageOptions const& options) {
   std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, pool, in, out, options));
   DeviceUse& use = options.use != nullptr ? *options.use : stage->own_use_;
-  CATENA_ASSIGN_OR_RETURN(stage->attached_, stage->attach(device_nf, options.only_on_device, use, options.bounds));
+  CATENA_ASSIGN_OR_RETURN(stage->binding_, stage->attach(device_nf, options.only_on_device, use, options.bounds));
   return stage;
 }
 
 DeviceStage::~DeviceStage() {
   // a mover ends before the batches that it moves for: with all others
-  if (attached_ != nullptr && filling_.batch != nullptr) {
-    attached_->idle_.push_back(std::move(filling_));
+  if (binding_ != nullptr && filling_.batch != nullptr) {
+    binding_->idle_.push_back(std::move(filling_));
   }
   for (InFlightBatch& batch_in_flight : in_flight_) {
-    attached_->idle_.push_back(std::move(batch_in_flight));
+    binding_->idle_.push_back(std::move(batch_in_flight));
   }
-  delete offered_.load();
+  delete next_binding_.load();
   delete reclaimable_.load();
 }
 
@@ -64,7 +64,7 @@ DeviceStage::DeviceBinding::DeviceBinding(DeviceStage const& stage, kernel::Devi
       only_on_device_(only_on_device),
       use_(&use),
       // a device that does not answer is another matter, and has more time
-      mover_(stage.options_.make_engine ? stage.options_.make_engine() : hostcopy::make_cpu_engine(),
+      mover_(stage.options_.open_engine(),
              {stage.options_.in_flight, stage.options_.units_per_launch * stage.pool_->unit_packets()},
              stage.options_.limit / 2),
       recovery_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}
@@ -108,8 +108,8 @@ Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::
 Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::LaunchBounds const& bounds) {
   DeviceBinding const* now = nullptr;
   {
-    const std::scoped_lock lock(attached_mutex_);
-    now = attached_.get();  // only an offer ends it
+    const std::scoped_lock lock(binding_mutex_);
+    now = binding_.get();  // only take_binding() replaces it
   }
   return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
 }
@@ -118,8 +118,8 @@ Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach_next(std
                                                                              std::uint32_t max_packets) {
   DeviceBinding const* now = nullptr;
   {
-    const std::scoped_lock lock(attached_mutex_);
-    now = attached_.get();  // only an offer ends it
+    const std::scoped_lock lock(binding_mutex_);
+    now = binding_.get();  // only take_binding() replaces it
   }
   if (!now->use_->allowed()) {
     return absl::UnavailableError(
@@ -134,36 +134,36 @@ Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach_next(std
 }
 
 kernel::DeviceNf const& DeviceStage::kernel() const {
-  const std::scoped_lock lock(attached_mutex_);
-  return *attached_->device_nf_;
+  const std::scoped_lock lock(binding_mutex_);
+  return *binding_->device_nf_;
 }
 
 device::Device& DeviceStage::device() const {
-  const std::scoped_lock lock(attached_mutex_);
-  return attached_->device_nf_->device();
+  const std::scoped_lock lock(binding_mutex_);
+  return binding_->device_nf_->device();
 }
 
 void DeviceStage::bind(std::unique_ptr<DeviceBinding> binding) {
-  const std::scoped_lock lock(attached_mutex_);
-  const bool is_same_device = binding->use_ == attached_->use_;
+  const std::scoped_lock lock(binding_mutex_);
+  const bool is_same_device = binding->use_ == binding_->use_;
   if (is_same_device && !use().allowed()) {
-    return;  // lost meanwhile: an offer of another device may be there already
+    return;  // lost meanwhile: another device may be bound already
   }
   is_moving_on_.store(is_same_device, std::memory_order_relaxed);
-  delete offered_.exchange(binding.release(), std::memory_order_release);
+  delete next_binding_.exchange(binding.release(), std::memory_order_release);
 }
 
 std::unique_ptr<DeviceStage::DeviceBinding> DeviceStage::unbind() {
-  const std::scoped_lock lock(attached_mutex_);
+  const std::scoped_lock lock(binding_mutex_);
   std::unique_ptr<DeviceBinding> binding(reclaimable_.exchange(nullptr, std::memory_order_acquire));
   if (binding == nullptr) {
-    binding.reset(offered_.exchange(nullptr, std::memory_order_acquire));
+    binding.reset(next_binding_.exchange(nullptr, std::memory_order_acquire));
     is_moving_on_.store(false, std::memory_order_relaxed);
   }
   return binding;
 }
 
-/// Whether another part of the stage's own device is offered to it: no other launch begins before it is taken.
+/// Whether a binding to another partition of the stage's device waits: no other launch begins before it is taken.
 bool DeviceStage::is_moving_on() const { return is_moving_on_.load(std::memory_order_relaxed) && use().allowed(); }
 
 /// Goes on with another device, or another part of it, where nothing of what was before is left and what was taken
@@ -173,21 +173,21 @@ void DeviceStage::take_binding() {
       host_fallback_ != nullptr || reclaimable_.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
-  const std::scoped_lock lock(attached_mutex_);
-  DeviceBinding* const offered = offered_.load(std::memory_order_acquire);
-  if (offered == nullptr || (offered->use_ == attached_->use_) != use().allowed()) {
+  const std::scoped_lock lock(binding_mutex_);
+  DeviceBinding* const next = next_binding_.load(std::memory_order_acquire);
+  if (next == nullptr || (next->use_ == binding_->use_) != use().allowed()) {
     return;
   }
-  if (offered->use_ != attached_->use_) {
-    lost_fields_ |= attached_->only_on_device_;
+  if (next->use_ != binding_->use_) {
+    lost_fields_ |= binding_->only_on_device_;
   }
-  reclaimable_.store(attached_.release(), std::memory_order_release);
-  attached_.reset(offered);
+  reclaimable_.store(binding_.release(), std::memory_order_release);
+  binding_.reset(next);
   device_status_ = absl::OkStatus();
   launch_time_ = std::chrono::nanoseconds(0);
   is_moving_on_.store(false, std::memory_order_relaxed);
-  // last: who sees that the offer was taken finds what was there before
-  offered_.store(nullptr, std::memory_order_release);
+  // last: a reader that finds the binding taken finds what was there before
+  next_binding_.store(nullptr, std::memory_order_release);
 }
 
 /// Whether the next unit is of a version that launches of before keep from beginning.
@@ -206,22 +206,22 @@ bool DeviceStage::waits_for_next() {
 void DeviceStage::take_next(std::uint32_t version) {
   replacements_.follow(version, [this](Next& next) {
     instance_->exchange_nf(*next.instance);
-    const std::scoped_lock lock(attached_mutex_);
+    const std::scoped_lock lock(binding_mutex_);
     // without the device the CPU serves, until another one comes with the kernel of the NF that there is then
-    if (next.binding != nullptr && next.binding->use_ == attached_->use_ && use().allowed()) {
-      std::swap(attached_, next.binding);
+    if (next.binding != nullptr && next.binding->use_ == binding_->use_ && use().allowed()) {
+      std::swap(binding_, next.binding);
     }
   });
 }
 
-DeviceUse& DeviceStage::use() const { return *attached_->use_; }
+DeviceUse& DeviceStage::use() const { return *binding_->use_; }
 
 Status DeviceStage::device_status() const {
-  const std::scoped_lock lock(attached_mutex_);
+  const std::scoped_lock lock(binding_mutex_);
   return use().reason();
 }
 
-bool DeviceStage::abandoned() const { return abandoned_ || attached_->recovery_.gave_up(); }
+bool DeviceStage::abandoned() const { return abandoned_ || binding_->recovery_.gave_up(); }
 
 void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
   for (memory::Unit* unit : batch_in_flight.units) {
@@ -302,7 +302,7 @@ bool DeviceStage::collect() {
           break;
         }
         oldest.state = InFlightBatch::State::kDraining;
-        fail(attached_->recovery_.too_late());
+        fail(binding_->recovery_.too_late());
         continue;
       }
       launch_time_ += (took - launch_time_) / kLaunchTimeWeight;
@@ -313,7 +313,7 @@ bool DeviceStage::collect() {
     } else if (!settle(oldest)) {
       break;
     }
-    attached_->idle_.push_back(std::move(oldest));
+    binding_->idle_.push_back(std::move(oldest));
     in_flight_.pop_front();
     worked = true;
   }
@@ -366,11 +366,11 @@ bool DeviceStage::fill() {
       if (waits_for_next()) {
         return worked;
       }
-      if (attached_->idle_.empty() || is_moving_on() || (next_ == nullptr && in_->empty())) {
+      if (binding_->idle_.empty() || is_moving_on() || (next_ == nullptr && in_->empty())) {
         return worked;
       }
-      filling_ = std::move(attached_->idle_.back());
-      attached_->idle_.pop_back();
+      filling_ = std::move(binding_->idle_.back());
+      binding_->idle_.pop_back();
       filling_.since = Clock::now();
       filling_.timeline.number = launches_++;
       filling_.timeline.first_unit_ns = to_ns(filling_.since);
@@ -402,7 +402,7 @@ bool DeviceStage::fill() {
     const bool due =
         in_flight_.empty() || is_drained() || host_fallback_ != nullptr || is_moving_on() || waited_enough();
     if (filling_.units.empty() && (host_fallback_ != nullptr || next_ != nullptr)) {
-      attached_->idle_.push_back(std::move(filling_));
+      binding_->idle_.push_back(std::move(filling_));
       filling_ = InFlightBatch{};
       if (host_fallback_ != nullptr) {
         return worked;
@@ -419,7 +419,7 @@ bool DeviceStage::fill() {
 
 Result<Progress> DeviceStage::poll() {
   instance_->board().answer(instance_->nf());
-  if (offered_.load(std::memory_order_relaxed) != nullptr) {
+  if (next_binding_.load(std::memory_order_relaxed) != nullptr) {
     take_binding();
   }
   bool worked = collect();

@@ -51,8 +51,10 @@ struct DeviceStageOptions {
   /// Initial bounds of launches on the device. max_packets is limited to one unit .. units_per_launch units; 0: the
   /// latter.
   kernel::LaunchBounds bounds = {};
-  /// Makes the engine for copies between packets and staging; null: the CPU copies.
-  std::function<std::unique_ptr<hostcopy::Engine>()> make_engine = {};
+  /// Opens the engine for copies between packets and staging.
+  std::function<Result<std::unique_ptr<hostcopy::Engine>>()> open_engine = [] {
+    return hostcopy::open_engine(hostcopy::kCpuEngine);
+  };
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
@@ -64,7 +66,7 @@ struct DeviceStageOptions {
 /// may have changed them in part, or has their newest bytes and does not return them. If one of several small units in
 /// a group is dropped, the whole group is. If the device may still write to the packets, their slots are never reused.
 ///
-/// Once another device is available, or the same one again, the stage can continue with it: attach() -> offer(). The
+/// Once another device is available, or the same one again, the stage can continue with it: attach() -> bind(). The
 /// same holds for another partition of its device.
 class DeviceStage final : public PacketStage {
  public:
@@ -77,13 +79,13 @@ class DeviceStage final : public PacketStage {
                                                      DeviceStageOptions const& options);
   ~DeviceStage() override;
   Result<Progress> poll() override;
-  /// Creates an attachment for offer(), beside a running stage: takes as long as create(). `bounds`: as options.bounds.
+  /// Creates a binding for bind(), beside a running stage: takes as long as create(). `bounds`: as options.bounds.
   /// Errors: as create(). Any thread.
   Result<std::unique_ptr<DeviceBinding>> attach(kernel::DeviceNf& device_nf, packet::FieldSet only_on_device,
                                                 DeviceUse& use, kernel::LaunchBounds const& bounds = {});
-  /// The same on the stage's current device, for the only thread that makes offers.
+  /// The same on the stage's current device, for the only thread that binds.
   Result<std::unique_ptr<DeviceBinding>> attach(kernel::LaunchBounds const& bounds);
-  /// Of the current attachment, for the only thread that makes offers.
+  /// Of the current binding, for the only thread that binds.
   device::Device& device() const;
   kernel::DeviceNf const& kernel() const;
   /// An NF that replaces this stage's, and its kernel.
@@ -91,21 +93,21 @@ class DeviceStage final : public PacketStage {
     std::unique_ptr<nf::Instance> instance;
     std::unique_ptr<DeviceBinding> binding;
   };
-  /// Creates the attachment of a Next on the stage's current device, for the only thread that makes offers. `kernel`:
+  /// Creates the binding of a Next on the stage's current device, for the only thread that binds. `kernel`:
   /// on the same device, with the same plan as kernel(). `max_packets`: as options.bounds. Errors: as create();
   /// Unavailable if the device is out of use.
   Result<std::unique_ptr<DeviceBinding>> attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
                                                      std::uint32_t max_packets);
   PendingReplacement<Next>& replacements() { return replacements_; }
-  /// The stage takes `attachment` as soon as nothing uses the current one. If both have the same DeviceUse, the stage
-  /// starts no launch until then, and takes nothing once the device is out of use. An attachment of another device is
-  /// taken only when the current device is out of use. The previous attachment goes to reclaim(). With another device,
+  /// The stage takes `binding` as soon as nothing uses the current one. If both have the same DeviceUse, the stage
+  /// starts no launch until then, and takes nothing once the device is out of use. A binding to another device is
+  /// taken only when the current device is out of use. unbind() returns the previous binding. With another device,
   /// downstream stages must have taken theirs first: they will get units whose data is only on it. Any thread, one
-  /// offer at a time.
+  /// call at a time.
   void bind(std::unique_ptr<DeviceBinding> binding);
-  /// Whether the last offer was taken.
-  bool has_taken_binding() const { return offered_.load(std::memory_order_acquire) == nullptr; }
-  /// The attachment before the last offer taken, or an offer not taken, so that it is not destroyed on the packet path.
+  /// Whether the last binding was taken.
+  bool has_taken_binding() const { return next_binding_.load(std::memory_order_acquire) == nullptr; }
+  /// The binding before the last one taken, or one not taken, so that it is not destroyed on the packet path.
   /// Any thread.
   std::unique_ptr<DeviceBinding> unbind();
   /// Position of its NF in the chain.
@@ -177,10 +179,10 @@ class DeviceStage final : public PacketStage {
   memory::UnitQueue* out_;
   DeviceStageOptions options_;
   Ticker ticker_;
-  std::unique_ptr<DeviceBinding> attached_;  ///< never null
-  mutable std::mutex attached_mutex_;        ///< for other readers than the polling thread
-  std::atomic<DeviceBinding*> offered_{nullptr};
-  std::atomic<bool> is_moving_on_{false};  ///< offered_ is of the stage's current device
+  std::unique_ptr<DeviceBinding> binding_;  ///< never null
+  mutable std::mutex binding_mutex_;        ///< for other readers than the polling thread
+  std::atomic<DeviceBinding*> next_binding_{nullptr};
+  std::atomic<bool> is_moving_on_{false};  ///< next_binding_ is of the stage's current device
   std::atomic<DeviceBinding*> reclaimable_{nullptr};
   PendingReplacement<Next> replacements_;
   std::deque<InFlightBatch> in_flight_;

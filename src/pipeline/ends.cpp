@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/ends.hpp"
 
+#include "chain/port_kind.hpp"
 #include "io/eal/eal.hpp"
 
 #include <catena/core/text.hpp>
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -15,7 +14,6 @@
 namespace catena::runtime {
 
 using chain::PortConfig;
-using chain::PortKind;
 
 namespace {
 
@@ -26,49 +24,18 @@ bool is_pci_address(std::string const& device) {
          head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
 }
 
-Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPort& port,
-                                                std::stop_token const& give_up) {
-  switch (rx.kind) {
-    case PortKind::kPcap:
-      return io::open_pcap_source(rx.target, rx.loops, give_up);
-    case PortKind::kGenerator:
-      return io::make_generator(rx.generator);
-    case PortKind::kReplay:
-      return io::make_replay(rx.replay);
-    case PortKind::kDpdk:
-      return std::move(port.source);
-    case PortKind::kNull:
-      break;
+Result<chain::Sources> open_sources(PortConfig const& rx, std::span<io::DpdkPort> ports, ShardMap& shard_map,
+                                    std::stop_token const& give_up) {
+  if (!rx.kind->is_for_rx()) {
+    return absl::InvalidArgumentError(concat("rx cannot be ", rx.kind->name));
   }
-  return absl::InvalidArgumentError("rx cannot be null");
-}
-
-std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& port) {
-  switch (tx.kind) {
-    case PortKind::kDpdk:
-      return std::move(port.sink);
-    case PortKind::kPcap:
-      return nullptr;
-    default:
-      return io::make_null_sink();
-  }
-}
-
-Result<std::vector<std::unique_ptr<io::Source>>> open_sources(PortConfig const& rx, std::vector<io::DpdkPort>& ports,
-                                                              ShardMap& shard_map, std::stop_token const& give_up) {
-  const auto parts = static_cast<std::uint32_t>(ports.size());
   const io::PartOf part_of = [&shard_map](packet::Packet const& packet) { return shard_map.shard_of(packet); };
-  if (parts > 1 && rx.kind == PortKind::kGenerator) {
-    return io::make_generators(rx.generator, parts, part_of);
-  }
-  if (parts > 1 && rx.kind == PortKind::kReplay) {
-    return io::make_replays(rx.replay, parts, part_of);
-  }
-  std::vector<std::unique_ptr<io::Source>> sources;
-  for (io::DpdkPort& port : ports) {
-    CATENA_ASSIGN_OR_RETURN(sources.emplace_back(), open_source(rx, port, give_up));
-  }
-  return sources;
+  return rx.kind->rx.open({rx, ports, part_of, give_up});
+}
+
+/// Null for a kind that writes a file.
+std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& port) {
+  return tx.kind->tx.open == nullptr ? nullptr : tx.kind->tx.open(tx, port);
 }
 
 }  // namespace
@@ -97,7 +64,7 @@ Result<bool> may_divide_ends(chain::ChainConfig const& config, RunOptions const&
   if (config.rx.is_shared || config.tx.is_shared) {
     return false;
   }
-  if (config.rx.kind == PortKind::kDpdk && by_packet && chain::hides_order(config, options)) {
+  if (config.rx.kind->is_live && by_packet && chain::hides_order(config, options)) {
     return io::can_divide(config.rx.devices, config.tx.devices, parts);
   }
   return chain::may_divide_traffic(config, options);
@@ -130,22 +97,6 @@ Result<Ends> open_ends(chain::ChainConfig const& config, RunOptions const& optio
                    [&config](io::DpdkPort& port) { return open_sink(config.tx, port); });
   }
   return ends;
-}
-
-std::string describe(PortConfig const& port) {
-  switch (port.kind) {
-    case PortKind::kPcap:
-      return concat("pcap ", port.target);
-    case PortKind::kDpdk:
-      return fmt::format("dpdk {}", fmt::join(port.devices, " + "));
-    case PortKind::kGenerator:
-      return "generator";
-    case PortKind::kReplay:
-      return "replay";
-    case PortKind::kNull:
-      return "null";
-  }
-  return {};
 }
 
 }  // namespace catena::runtime

@@ -19,7 +19,7 @@ using share::Parts;
 
 /// How often it is looked whether there are other parts.
 constexpr std::chrono::milliseconds kPeriod = share::PartitionPlan::kPeriod;
-/// How often a stage is asked whether it has taken its offer.
+/// How often a stage is asked whether it has taken its binding.
 constexpr std::chrono::microseconds kOfferPeriod{100};
 /// NFs of all chains that share a device, where parts are fine enough for any number.
 constexpr std::size_t kMaxNfsOfAll = 64;
@@ -301,7 +301,8 @@ std::chrono::milliseconds GpuSharing::look(Pause& pause) {
   return std::min(period() * (1 << std::min(failures_, kMaxDoublings)), kMaxDelay);
 }
 
-/// Takes other parts where there are some. As hand_out(), and as Division::look(), whose parts are taken all the same.
+/// Takes other parts where there are some. As hand_out(), and as PartitionPlan::look(), whose parts are taken all the
+/// same.
 Status GpuSharing::follow(Pause& pause) {
   Status looked = partitions_.given ? absl::OkStatus() : partition_plan_->look();
   CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
@@ -346,7 +347,7 @@ Result<bool> GpuSharing::hand_to(DeviceStage& stage, kernel::LaunchBounds const&
   if (!binding.ok()) {
     return stage.device_status().ok() ? Result<bool>(binding.status()) : Result<bool>(false);
   }
-  // of a device that is out of use the stage takes nothing more, and whoever brings it back makes the next offer
+  // of a device that is out of use the stage takes nothing more, and its recovery makes the next binding
   stage.bind(*std::move(binding));
   while (stage.device_status().ok() && !stage.has_taken_binding()) {
     if (!pause.sleep(kOfferPeriod)) {

@@ -26,7 +26,7 @@ namespace catena::runtime {
 nf_process::GpuPart as_given(share::Part const& part);
 
 /// GPU sharing of a chain's NFs, among themselves and with NFs of other chains: the partition of each NF, and its
-/// packets per launch. The division may change because speeds have changed, in mode `scheduled`, or because chains came
+/// packets per launch. The plan may change because speeds have changed, in mode `scheduled`, or because chains came
 /// or left. Then the stages take their new partitions between two launches. After a device loss they get the partitions
 /// current at its return.
 ///

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/outputs.hpp"
 
+#include "chain/port_kind.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <unistd.h>
@@ -40,10 +42,10 @@ Result<Outputs> Outputs::open(chain::ChainConfig const& config, RunOptions const
     CATENA_RETURN_IF_ERROR(file->has_value() ? (*file)->start() : absl::OkStatus());
   }
   if (tx) {
-    outputs.sink_ = io::make_pcap_sink(*std::move(tx));
+    outputs.sink_ = config.tx.kind->tx.write(*std::move(tx));
   }
   if (record || eve) {
-    RecorderOptions lines{config.name, config.rx.kind == chain::PortKind::kPcap, std::move(nfs)};
+    RecorderOptions lines{config.name, !config.rx.target.empty(), std::move(nfs)};
     outputs.recorder_ = std::make_unique<Recorder>(std::move(lines), std::move(record), std::move(eve));
   }
   return outputs;

@@ -112,8 +112,8 @@ Sent sent_by(std::string const& type) {
     return std::make_unique<FrameSink>(sent.frames, sent.port);
   };
   chain::ChainConfig config = chain_of(type);
-  config.rx.generator.packet_bytes = 512;
-  config.rx.generator.count = 20'000;
+  config.rx.as<io::GeneratorConfig>().packet_bytes = 512;
+  config.rx.as<io::GeneratorConfig>().count = 20'000;
   const auto session = Session::create(config, options, nf::Registry());
   EXPECT_TRUE(session.ok()) << session.status();
   (*session)->run().IgnoreError();
@@ -152,7 +152,7 @@ TEST(ProcessStage, only_an_nf_that_says_so_chooses_the_port_of_a_packet) {
 // more than is kept of what is said about one unit, but of many: they are on the way at the same time
 TEST(ProcessStage, an_nf_may_say_much_about_each_unit) {
   chain::ChainConfig chain = chain_of("says-much");
-  chain.rx.generator.count = 4096;
+  chain.rx.as<io::GeneratorConfig>().count = 4096;
   chain.tuning.unit_packets = 256;
   const Result<std::unique_ptr<Session>> session = session_of(chain, "/dev/null");
   ASSERT_TRUE(session.ok()) << session.status();
@@ -392,8 +392,8 @@ TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
   constexpr std::uint64_t kAll = 40'000;
   const auto chain_with = [](const char* type) {
     chain::ChainConfig chain = chain_of(type);
-    chain.rx.generator.count = kAll;
-    chain.rx.generator.packets_per_s = 40'000;
+    chain.rx.as<io::GeneratorConfig>().count = kAll;
+    chain.rx.as<io::GeneratorConfig>().packets_per_s = 40'000;
     return chain;
   };
   const std::shared_ptr<Session> before = session_of(chain_with(GetParam().before)).value();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/report.hpp"
 
+#include "base/core/scale.hpp"
 #include "pipeline/counts.hpp"
-#include "pipeline/scale.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,6 +50,28 @@ std::vector<io::NamedCount> named(std::vector<std::pair<std::string, std::uint64
 }
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
+/// A row for each NF, and under it the meaning of its drop reasons. Without an NF on a GPU the columns of transfers are
+/// left out.
+void add_nf_table(Report const& report, std::string& text) {
+  const auto out = std::back_inserter(text);
+  const bool has_gpu = std::ranges::any_of(report.nfs, [](NfReport const& nf) {
+    return nf.placement.starts_with("gpu") || nf.bytes_to_device_per_packet + nf.bytes_to_host_per_packet > 0;
+  });
+  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>11} {:>8}{}  {}\n", "NF", "type", "on", "in",
+                 "passed", "alerts", "uninspected", "busy", has_gpu ? "   H2D B/pkt   D2H B/pkt" : "", "drops");
+  for (NfReport const& nf : report.nfs) {
+    fmt::format_to(
+        out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>11} {:>8}{}  {}\n", nf.name, nf.type, nf.placement, nf.in,
+        nf.passed, nf.alerts, nf.unsupported + nf.link_local, time_text(nf.busy_seconds),
+        has_gpu ? fmt::format(" {:>11.1f} {:>11.1f}", nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet) : "",
+        list(nf.drops));
+    for (std::size_t i = 0; i < std::min(nf.drops.size(), nf.drop_help.size()); ++i) {
+      fmt::format_to(out, "{:<12} {}: {}\n", "", nf.drops[i].name, nf.drop_help[i]);
+    }
+  }
+  text += '\n';
+}
 
 }  // namespace
 
@@ -177,28 +199,22 @@ std::string to_text(Report const& report) {
   }
   fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen,
                  report.received_bytes, list(report.rx_drops));
-  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>11} {:>11}  {}\n", "NF", "type", "on",
-                 "in", "passed", "alerts", "skipped", "busy", "H2D B/pkt", "D2H B/pkt", "drops");
-  for (NfReport const& nf : report.nfs) {
-    fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name,
-                   nf.type, nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported + nf.link_local,
-                   scaled(nf.busy_seconds, "s"), nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet,
-                   list(nf.drops));
-  }
-  text += '\n';
+  add_nf_table(report, text);
   for (SteeringReport const& steering : report.steerings) {
     fmt::format_to(out, "{:<9} went to: {}{}{}\n", steering.from, list(steering.to),
                    steering.mirrored.empty() ? "" : "; copied to: " + list(steering.mirrored),
                    steering.drops.empty() ? "" : "; dropped: " + list(steering.drops));
   }
+  // back-pressure is ordinary where rx can wait, and explains a loss where it cannot
+  const bool shows_flow = report.has_flow || total(report.rx_drops) > 0;
   for (NfReport const& nf : report.nfs) {
     if (nf.replies > 0) {
       fmt::format_to(out, "{:<9} {} packets answered\n", nf.name, nf.replies);
     }
     if (nf.queue_drops > 0) {
-      fmt::format_to(out, "{:<9} {} packets did not fit into its ring and were dropped\n", nf.name, nf.queue_drops);
+      fmt::format_to(out, "{:<9} {} packets did not fit into its queue and were dropped\n", nf.name, nf.queue_drops);
     }
-    if (nf.slow_downs + nf.pauses > 0) {
+    if (shows_flow && nf.slow_downs + nf.pauses > 0) {
       fmt::format_to(out, "{:<9} sent {} back-pressure signals, paused {} times; peak queue {} packets\n", nf.name,
                      nf.slow_downs, nf.pauses, nf.peak_queue);
     }
@@ -238,18 +254,18 @@ std::string to_text(Report const& report) {
                  report.mirrored() > 0 ? fmt::format(" + {} copies", report.mirrored()) : "", report.sent,
                  report.dropped(), report.accounted() ? "" : "   NOT BALANCED");
   const double packets_per_second = rate(static_cast<double>(report.received), report.seconds);
-  fmt::format_to(out, "speed     {}, {}, {}, {} worker{}\n", scaled(report.seconds, "s"),
-                 scaled(packets_per_second, "pps"),
-                 scaled(rate(static_cast<double>(report.received_bytes) * 8, report.seconds), "bps"), report.workers,
+  fmt::format_to(out, "speed     {}, {}, {}, {} worker{}\n", time_text(report.seconds),
+                 rate_text(packets_per_second, "pps"),
+                 rate_text(rate(static_cast<double>(report.received_bytes) * 8, report.seconds), "bps"), report.workers,
                  report.workers == 1 ? "" : "s");
   if (report.offered_per_second != 0) {
     constexpr double kAsOffered = 0.99;
     const double taken = std::min(1.0, packets_per_second / static_cast<double>(report.offered_per_second));
     fmt::format_to(out, "offered   {}, of which {:.1f} % were taken{}\n",
-                   scaled(static_cast<double>(report.offered_per_second), "pps"), taken * 100,
+                   rate_text(static_cast<double>(report.offered_per_second), "pps"), taken * 100,
                    taken < kAsOffered ? ": the chain, or the source, is not fast enough for more" : "");
   }
-  const auto time = [](std::uint64_t ns) { return scaled(static_cast<double>(ns) / 1e9, "s"); };
+  const auto time = [](std::uint64_t ns) { return time_text(static_cast<double>(ns) / 1e9); };
   fmt::format_to(out, "latency   p50 {}, p95 {}, p99 {}, max {}\n", time(report.latency.percentile(50)),
                  time(report.latency.percentile(95)), time(report.latency.percentile(99)), time(report.latency.max()));
   return text;
@@ -259,11 +275,11 @@ std::string stages_text(Report const& report) {
   std::string text;
   for (StageReport const& stage : report.stages) {
     fmt::format_to(std::back_inserter(text), "stage     {}: busy {}, {:.1f} % of the run\n", stage.name,
-                   scaled(stage.busy_seconds, "s"), rate(stage.busy_seconds * 100, report.seconds));
+                   time_text(stage.busy_seconds), rate(stage.busy_seconds * 100, report.seconds));
   }
   for (std::size_t i = 0; i < report.shards.size(); ++i) {
     fmt::format_to(std::back_inserter(text), "shard     {}: {} packets, busy {}\n", i, report.shards[i].packets,
-                   scaled(report.shards[i].busy_seconds, "s"));
+                   time_text(report.shards[i].busy_seconds));
   }
   fmt::format_to(std::back_inserter(text), "rx        waited {} times for a free slot\n", report.backlog_full);
   return text;

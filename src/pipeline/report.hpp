@@ -40,6 +40,7 @@ struct NfReport {
   std::uint64_t process_restarts = 0;  ///< of an NF in a separate process
   std::uint64_t process_refusals = 0;  ///< forbidden write requests
   std::vector<io::NamedCount> drops;   ///< that occurred
+  std::vector<std::string> drop_help;  ///< the meaning of each of `drops`; empty if unknown
   double busy_seconds = 0;             ///< as in its StageReport
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
@@ -108,6 +109,7 @@ struct Report {
   std::vector<SteeringReport> steerings;  ///< of a graph
   std::vector<StageReport> stages;        ///< rx, each NF, tx
   std::vector<ShardReport> shards;        ///< empty if only one
+  bool has_flow = false;                  ///< the chain file has the key `flow`
   double seconds = 0;
   std::uint64_t offered_per_second = 0;  ///< packet rate wanted from rx; 0: as many as the chain takes
   Histogram latency;                     ///< time from rx to tx, ns

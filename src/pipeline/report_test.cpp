@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/report.hpp"
-#include "pipeline/scale.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,26 +10,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-TEST(Scaled, has_three_digits_and_the_prefix_that_suits) {
-  for (const auto& [value, text] : std::vector<std::pair<double, std::string>>{{0, "0 s"},
-                                                                               {1, "1.00 s"},
-                                                                               {0.0000036, "3.60 us"},
-                                                                               {0.1971323, "197 ms"},
-                                                                               {0.0309, "30.9 ms"},
-                                                                               {9.994, "9.99 s"},
-                                                                               {9.996, "10.0 s"},
-                                                                               {99.96, "100 s"},
-                                                                               {999.4, "999 s"},
-                                                                               {999.6, "1.00 ks"},
-                                                                               {0.9996, "1.00 s"},
-                                                                               {79.4e3, "79.4 ks"},
-                                                                               {314.2e9, "314 Gs"},
-                                                                               {2e15, "2000 Ts"},
-                                                                               {2e-12, "0.00 ns"}}) {
-    EXPECT_EQ(scaled(value, "s"), text) << value;
-  }
-}
 
 Report some_report() {
   Report report;
@@ -62,6 +41,14 @@ TEST(Report, says_rates_and_times_in_scales_that_can_be_read) {
   EXPECT_THAT(text, Not(HasSubstr("offered")));
 }
 
+TEST(Report, a_slow_rate_does_not_read_like_millions) {
+  Report report = some_report();
+  report.received = 1;
+  report.received_bytes = 42;
+  report.seconds = 8.36;
+  EXPECT_THAT(to_text(report), HasSubstr("speed     8.36 s, 0.120 pps, 40.2 bps, 1 worker\n"));
+}
+
 TEST(Report, says_how_long_each_nf_worked) {
   EXPECT_THAT(to_text(some_report()), HasSubstr(" 500 ms "));
   EXPECT_EQ(nlohmann::json::parse(to_json(some_report()))["nfs"][0]["busy_seconds"], 0.5);
@@ -79,6 +66,43 @@ TEST(Report, says_what_was_offered_beside_what_was_achieved) {
   EXPECT_THAT(to_text(report), HasSubstr("offered   2.30 Mpps, of which 100.0 % were taken\n"));
   report.offered_per_second = 0;
   EXPECT_TRUE(nlohmann::json::parse(to_json(report))["offered_packets_per_second"].is_null());
+}
+
+TEST(Report, explains_each_drop_reason_under_the_row_of_its_nf) {
+  Report report = some_report();
+  NfReport& fw = report.nfs.front();
+  fw.passed = 4'000'000;
+  fw.drops = {{"denied", 999'999}, {"unsupported", 1}};
+  fw.drop_help = {"a rule denies it", "not inspected"};
+  EXPECT_THAT(to_text(report), HasSubstr("  denied 999999, unsupported 1\n             denied: a rule denies it\n"
+                                         "             unsupported: not inspected\n"));
+}
+
+TEST(Report, has_columns_of_a_gpu_only_for_an_nf_on_one) {
+  Report report = some_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("H2D")));
+  NfReport& ids = report.nfs.emplace_back(report.nfs.front());
+  for (const char* place : {"gpu", "gpu -> cpu"}) {
+    ids.placement = place;
+    EXPECT_THAT(to_text(report), HasSubstr(" H2D B/pkt   D2H B/pkt  drops\n")) << place;
+  }
+  ids.placement = "process";
+  ids.bytes_to_device_per_packet = 54;
+  EXPECT_THAT(to_text(report), HasSubstr(" 54.0 "));
+}
+
+TEST(Report, has_back_pressure_only_where_the_file_has_flow_or_packets_were_lost) {
+  Report report = some_report();
+  report.nfs.front().slow_downs = 14;
+  report.nfs.front().pauses = 13;
+  report.nfs.front().peak_queue = 768;
+  EXPECT_THAT(to_text(report), Not(HasSubstr("back-pressure")));
+  report.has_flow = true;
+  EXPECT_THAT(to_text(report),
+              HasSubstr("fw        sent 14 back-pressure signals, paused 13 times; peak queue 768 packets\n"));
+  report.has_flow = false;
+  report.rx_drops = {{"backlog_full", 1}};
+  EXPECT_THAT(to_text(report), HasSubstr("back-pressure"));
 }
 
 TEST(Report, that_does_not_add_up_says_so) {

@@ -122,7 +122,7 @@ Status Session::make_nfs(nf::Registry const& registry, RunOptions const& options
   return make_segments(registry, options, std::move(first));
 }
 
-/// The NFs of shard `shard` of a section, whose first shard's are in `first`.
+/// The NFs of shard `shard` of a segment, whose first shard's are in `first`.
 Status Session::replicate(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
                           std::uint32_t shard, Segment& segment) {
   std::vector<Entry>& nfs = segment.shards[shard].nfs;
@@ -259,8 +259,8 @@ Status Session::make_pools(RunOptions const& options) {
 
 /// `new_keys`: of the start, or the change, that it is for.
 nf::RunContext Session::run_context(bool new_keys) const {
-  nf::RunContext context = options_.context.value_or(
-      nf::RunContext{.live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk});
+  nf::RunContext context =
+      options_.context.value_or(nf::RunContext{.live_tx = !options_.make_sink && config_.tx.kind->is_live});
   context.new_keys = new_keys;
   return context;
 }
@@ -502,7 +502,7 @@ Status Session::make_stages(RunOptions const& options, std::stop_token const& gi
     if (segment.part.first != 0) {
       auto stage = std::make_unique<ReshardStage>(*pools_.front(), merger_of(*(&segment - 1), lines),
                                                   splitter_to(segment, lines), config_.devices.size() > 1);
-      hand_overs_.push_back(stage.get());
+      reshard_stages_.push_back(stage.get());
       add_host_stage(std::move(stage));
     }
     CATENA_RETURN_IF_ERROR(add_nf_stages(segment, lines));

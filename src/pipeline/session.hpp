@@ -92,9 +92,9 @@ class Session {
   Status run();
   /// Replaces NFs whose configuration differs in `next`, or whose files have other content. Packets received from now
   /// on are decided by the new NFs, earlier ones by the old NFs. No packet is lost or waits for the end of another. The
-  /// new NFs take over the state of the old ones (see Nf::adopt()). Returns a line for each new NF, with its start
-  /// report. Beside run(), one thread at a time; takes as long as create() for these NFs. After an error nothing has
-  /// changed:
+  /// new NFs take over the state of the old ones (see Nf::migrate_state()). Returns a line for each new NF, with its
+  /// start report. Beside run(), one thread at a time; takes as long as create() for these NFs. After an error nothing
+  /// has changed:
   ///   FailedPrecondition  more has changed, or something fixed in a running chain; the text names it. Another session
   ///                       has to be made
   ///   Aborted             an NF cannot continue with the old NF's state. No session can take over then; one created
@@ -155,9 +155,9 @@ class Session {
     Shard(Shard&&) = default;
     Shard(Shard const&) = delete;
     std::vector<Entry> nfs;
-    std::deque<memory::UnitQueue> queues;  ///< numbered as in the section's wiring
+    std::deque<memory::UnitQueue> queues;  ///< numbered as in the segment's topology
   };
-  /// NFs with the same division of packets.
+  /// NFs that divide packets in the same way.
   struct Segment {
     chain::Segment part;
     Topology topology;
@@ -303,10 +303,10 @@ class Session {
   /// How the session ends, once its stages have ended.
   enum class End : std::uint8_t { kOpen, kByItself, kPassedOn };
   std::atomic<End> end_{End::kOpen};
-  std::vector<nf::Instance const*> adopted_;  ///< by the next session, if passed on
-  Status outcome_;                            ///< of run(); valid if has_ended_
-  bool is_empty_ = false;                     ///< all packets have left; likewise
-  bool abandoned_before_ = false;             ///< by the previous session
+  std::vector<nf::Instance const*> migrated_;  ///< by the next session, if passed on
+  Status outcome_;                             ///< of run(); valid if has_ended_
+  bool is_empty_ = false;                      ///< all packets have left; likewise
+  bool abandoned_before_ = false;              ///< by the previous session
   std::string no_device_reason_;
   std::vector<std::shared_ptr<memory::PacketPool>>
       pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
@@ -344,10 +344,10 @@ class Session {
   std::vector<std::unique_ptr<PacketStage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
-  std::vector<ReshardStage*> hand_overs_;
+  std::vector<ReshardStage*> reshard_stages_;
   std::vector<std::pair<std::size_t, ClassifierStage*>> steerings_;  ///< with their shards
   metrics::Registry metrics_;
-  std::mutex change_mutex_;                ///< for offers to the stages, and for taking successors
+  std::mutex change_mutex_;                ///< for bindings of the stages, and for taking replacements
   std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units received by rx
   /// Replaced instances whose descriptors are still in use.
   std::vector<std::unique_ptr<nf::Instance>> kept_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where NFs of a session run that are `on: auto`: before it runs, and when packets are of another size then.
+#include "base/core/scale.hpp"
 #include "chain/placing.hpp"
-#include "pipeline/scale.hpp"
 #include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -85,7 +85,7 @@ Result<std::optional<Replacement>> Session::sample_traffic(nf::Registry const& r
   replacement.why =
       fmt::format("packets have {} bytes now, and NFs were placed for {}: {} go{}; by the model {} instead of {}",
                   *size, placed_for, fmt::join(moves, ", "), moves.size() == 1 ? "es" : "",
-                  scaled(best.chosen.without_ends, "pps"), scaled(now.chosen.without_ends, "pps"));
+                  rate_text(best.chosen.without_ends, "pps"), rate_text(now.chosen.without_ends, "pps"));
   return std::optional(std::move(replacement));
 }
 

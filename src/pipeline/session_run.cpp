@@ -65,7 +65,7 @@ void Session::register_counts() {
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
   of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
-  for (ReshardStage const* stage : hand_overs_) {
+  for (ReshardStage const* stage : reshard_stages_) {
     metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
   }
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) {
@@ -190,7 +190,7 @@ Status Session::work() {
 /// All are asked: one that cannot write its state is no reason to lose those of others.
 void Session::finish_nfs(Status& status, bool is_passed_on) {
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
-    if (is_passed_on && std::ranges::find(adopted_, entry.instance.get()) != adopted_.end()) {
+    if (is_passed_on && std::ranges::find(migrated_, entry.instance.get()) != migrated_.end()) {
       return;
     }
     if (const Status end = entry.instance->nf().finish(); !end.ok()) {
@@ -373,8 +373,9 @@ Report Session::report() const {
     report.sync = plan::to_string(devices_.front()->plan().mode);
     report.costs_from = devices_.front()->costs_from();
   }
-  report.rx = describe(config_.rx);
-  report.tx = describe(config_.tx);
+  report.has_flow = !config_.flow.position.empty();
+  report.rx = config_.rx.kind->describe(config_.rx);
+  report.tx = config_.tx.kind->describe(config_.tx);
   report.workers = workers_;
   if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
     const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
@@ -423,6 +424,9 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
   Entry const& first = first_of(nf);
   NfReport row = runtime::report_of(first.config.name, counts);
   row.type = first.config.type;
+  for (io::NamedCount const& drop : row.drops) {
+    row.drop_help.emplace_back(first.instance->reason_help(drop.name));
+  }
   row.placement = placement_of(first);
   for (Entry const* entry : entries_[nf]) {
     if (entry->device_stage != nullptr && !entry->device_stage->device_status().ok()) {

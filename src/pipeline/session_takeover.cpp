@@ -107,7 +107,7 @@ Status Session::find_next_nfs(bool new_keys) {
       }
     }
   }
-  std::vector<std::string> writers;  // that are not heirs
+  std::vector<std::string> writers;  // that replace no NF of the session before
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     Entry const& mine = first_of(nf);
     if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
@@ -215,21 +215,21 @@ bool Session::continues_as_process(std::size_t nf) const {
 void Session::release_nfs() {
   for_each_entry([this](std::size_t /*shard*/, Entry const& entry) {
     if (dynamic_cast<nf::Portable const*>(&entry.instance->nf()) != nullptr) {
-      adopted_.push_back(entry.instance.get());
+      migrated_.push_back(entry.instance.get());
     }
   });
   End open = End::kOpen;
   end_.compare_exchange_strong(open, End::kPassedOn);
 }
 
-/// Ends the session as stop() does, but for its ends. `adopted`: NFs that are gone on for; `processes`: those of which
-/// others go on for the NFs. False: it ends or has ended by itself.
+/// Ends the session as stop() does, but for its ends. `migrated`: NFs whose state others take; `processes`: those of
+/// which others go on for the NFs. False: it ends or has ended by itself.
 bool Session::transfer_ports(std::vector<nf::Instance const*> migrated,
                              std::vector<nf_process::NfProcess*> const& processes) {
   if (stop_) {
     return false;
   }
-  adopted_ = std::move(migrated);
+  migrated_ = std::move(migrated);
   bool all = true;
   for (auto const& source : sources_) {
     all = source->transfer() && all;

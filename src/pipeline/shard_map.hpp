@@ -15,7 +15,7 @@
 #include <vector>
 
 /// From one source to the shards of a chain, and back to one sink. A unit from rx is divided into parts, one for each
-/// shard with packets in it. tx merges them again, and so does a hand-over between NFs with different sharding. So
+/// shard with packets in it. tx merges them again, and so does a reshard stage between NFs with different sharding. So
 /// packets leave in arrival order, and the outputs of a chain do not depend on the number of shards.
 namespace catena::runtime {
 
@@ -40,7 +40,7 @@ class ShardMap {
  public:
   /// By flow_hash() with `key`.
   ShardMap(std::uint32_t shards, std::uint64_t key) : shards_(shards), key_(key) {}
-  /// By the divider of `nf`, which outlives this, for packets that the NF decides; by flow for others, or if it gives
+  /// By the sharder of `nf`, which outlives this, for packets that the NF decides; by flow for others, or if it gives
   /// no shard.
   ShardMap(std::uint32_t shards, std::uint64_t key, nf::Instance const& nf)
       : shards_(shards), key_(key), nf_(&nf), sharder_(nf.nf().sharder()) {}
@@ -55,14 +55,14 @@ class ShardMap {
   std::unique_ptr<nf::Sharder> sharder_;
 };
 
-/// The output of rx, or of a hand-over: passes units to one queue, or parts of them to several. Belongs to one thread
-/// at a time.
+/// The output of rx, or of a reshard stage: passes units to one queue, or parts of them to several. Belongs to one
+/// thread at a time.
 class Splitter {
  public:
   /// All units to one queue, as they are. `reserve`: of downstream splitters; null: no such splitters.
   Splitter(memory::UnitQueue& only, BufferReservation* reserve = nullptr)  // NOLINT: rx need not know of several
       : queues_{&only}, reserve_(reserve) {}
-  /// Parts, one queue for each shard of the division; everything else outlives this. `order`: null if parts are not
+  /// Parts, one queue for each shard of the shard map; everything else outlives this. `order`: null if parts are not
   /// merged again. `lines`: null if the chain writes no lines. Create it after all upstream splitters.
   Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder* order, ShardMap shard_map,
            RecordLog* lines, BufferReservation& reserve);
@@ -106,8 +106,8 @@ class Splitter {
   std::vector<memory::Unit*> spares_;  ///< if no other stage takes units: empty ones of spare_pool_, taken together
 };
 
-/// The input of tx, or of a hand-over: takes units from one queue, or from several and may merge their parts. Belongs
-/// to one thread at a time.
+/// The input of tx, or of a reshard stage: takes units from one queue, or from several and may merge their parts.
+/// Belongs to one thread at a time.
 class Merger {
  public:
   Merger(memory::UnitQueue& only) : queues_{&only} {}  // NOLINT: tx need not know of several

@@ -254,9 +254,9 @@ TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
   release(first);
 }
 
-/// Shards that hand packets over to shards that are divided in another way: rx -> shards -> hand-over -> shards -> tx,
-/// and so on.
-class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
+/// Shards that hand packets over to shards that are divided in another way: rx -> shards -> reshard stage -> shards ->
+/// tx, and so on.
+class ReshardTest : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   struct Shape {
     std::uint32_t slots;
@@ -281,8 +281,8 @@ class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
         if (section == 0) {
           rx.emplace(std::move(splitter));
         } else {
-          hand_overs.emplace_back(*pool, Merger(all(queues[2 * section - 1]), *pool, orders[section - 1], nullptr),
-                                  std::move(splitter));
+          reshard_stages.emplace_back(*pool, Merger(all(queues[2 * section - 1]), *pool, orders[section - 1], nullptr),
+                                      std::move(splitter));
         }
       }
       tx.emplace(all(queues.back()), *pool, orders.back(), nullptr);
@@ -348,14 +348,14 @@ class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
     std::vector<std::vector<memory::UnitQueue>> queues;
     std::deque<SplitOrder> orders;
     std::optional<Splitter> rx;
-    std::deque<ReshardStage> hand_overs;
+    std::deque<ReshardStage> reshard_stages;
     std::optional<Merger> tx;
     std::uint64_t received = 0;
     std::uint64_t sent = 0;
   };
 };
 
-TEST_P(HandOverTest, keeps_the_order_of_arrival) {
+TEST_P(ReshardTest, keeps_the_order_of_arrival) {
   constexpr std::uint32_t kSections = 3;
   constexpr std::uint64_t kSplitPackets = 30'000;
   Chain chain({2048, 64, GetParam(), kSections}, GetParam());
@@ -377,8 +377,8 @@ TEST_P(HandOverTest, keeps_the_order_of_arrival) {
       return done;
     });
   }
-  for (ReshardStage& hand_over : chain.hand_overs) {
-    until_done([&hand_over] { return hand_over.poll().value() == Progress::kFinished; });
+  for (ReshardStage& reshard : chain.reshard_stages) {
+    until_done([&reshard] { return reshard.poll().value() == Progress::kFinished; });
   }
   until_done([&chain] {
     if (chain.received < kSplitPackets) {
@@ -400,7 +400,7 @@ TEST_P(HandOverTest, keeps_the_order_of_arrival) {
 }
 
 /// Every stage of the last section has just done what there was when rx takes all that it may.
-TEST_P(HandOverTest, goes_on_where_rx_takes_all_units_while_those_behind_it_have_none) {
+TEST_P(ReshardTest, continues_where_rx_takes_all_units_while_those_behind_it_have_none) {
   Chain chain({32768, 1024, 1, 3}, GetParam());
   const auto pass = [&chain](std::size_t section) {
     for (std::size_t shard = 0; shard < GetParam(); ++shard) {
@@ -410,21 +410,21 @@ TEST_P(HandOverTest, goes_on_where_rx_takes_all_units_while_those_behind_it_have
   };
   ASSERT_TRUE(chain.receive(64));
   pass(0);
-  ASSERT_EQ(chain.hand_overs[0].poll().value(), Progress::kWorked);
+  ASSERT_EQ(chain.reshard_stages[0].poll().value(), Progress::kWorked);
   pass(1);
-  ASSERT_EQ(chain.hand_overs[1].poll().value(), Progress::kWorked);
+  ASSERT_EQ(chain.reshard_stages[1].poll().value(), Progress::kWorked);
   pass(2);
   ASSERT_TRUE(chain.send());
   while (chain.receive(64)) {
   }
   pass(0);
-  EXPECT_EQ(chain.hand_overs[1].poll().value(), Progress::kIdle)
+  EXPECT_EQ(chain.reshard_stages[1].poll().value(), Progress::kIdle)
       << "it has no packets, and takes what it needs for some";
-  EXPECT_EQ(chain.hand_overs[0].poll().value(), Progress::kWorked);
+  EXPECT_EQ(chain.reshard_stages[0].poll().value(), Progress::kWorked);
 }
 
 /// More slots than parts can have, and stages that are asked in an order of no good will.
-TEST_P(HandOverTest, goes_on_where_units_are_scarce) {
+TEST_P(ReshardTest, continues_where_units_are_scarce) {
   constexpr std::uint64_t kSplitPackets = 20'000;
   for (const std::uint32_t sections : {1U, 2U, 3U, 4U}) {
     Chain chain({32768, 1024, 1, sections}, GetParam());
@@ -439,8 +439,8 @@ TEST_P(HandOverTest, goes_on_where_units_are_scarce) {
         return worked;
       });
     }
-    for (ReshardStage& hand_over : chain.hand_overs) {
-      stages.emplace_back([&hand_over] { return hand_over.poll().value() == Progress::kWorked; });
+    for (ReshardStage& reshard : chain.reshard_stages) {
+      stages.emplace_back([&reshard] { return reshard.poll().value() == Progress::kWorked; });
     }
     stages.emplace_back([&chain] { return chain.send(); });
     const auto moves = [](std::function<bool()> const& stage) { return stage(); };
@@ -461,7 +461,7 @@ TEST_P(HandOverTest, goes_on_where_units_are_scarce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shards, HandOverTest, ::testing::Values(2U, 3U, 8U, 16U));
+INSTANTIATE_TEST_SUITE_P(Shards, ReshardTest, ::testing::Values(2U, 3U, 8U, 16U));
 
 INSTANTIATE_TEST_SUITE_P(Shards, SplitTest, ::testing::Values(1U, 2U, 3U, 8U, 16U));
 

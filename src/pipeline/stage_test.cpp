@@ -299,7 +299,7 @@ TEST(Stages, a_copy_engine_may_be_late_refuse_or_fail) {
     for (hostcopy::testing::LateEngineScript* script : {&late, &small, &failing, &stuck}) {
       Scenario setup{.device = &device_here(), .shared = shared, .unit = 64};
       setup.options.units_per_launch = 2;
-      setup.options.make_engine = [script] { return std::make_unique<hostcopy::testing::LateEngine>(*script); };
+      setup.options.open_engine = [script] { return std::make_unique<hostcopy::testing::LateEngine>(*script); };
       if (script == &stuck) {
         setup.options.limit = std::chrono::seconds(4);  // half of it for the engine
       }

@@ -24,7 +24,7 @@ class Topology {
   /// Number of stages that push into a queue.
   std::uint32_t pushers(std::size_t queue) const { return pushers_[queue]; }
   std::size_t in_front_of(std::size_t nf) const { return nf; }
-  /// Before tx, or before the hand-over to other shards.
+  /// Before tx, or before the reshard stage.
   std::size_t last() const { return nfs_; }
   std::size_t behind_rx() const { return behind(0); }
   std::size_t behind_nf(std::size_t nf) const { return behind(nf + 1); }

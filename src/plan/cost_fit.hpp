@@ -53,11 +53,11 @@ struct Timings {
   std::span<const Timing> both_ways;  ///< large frames with the other direction equally busy; may be empty
 };
 
-/// Coefficients of a method whose cost depends on bytes alone (kStaged): per transfer and per byte from the line over
+/// Coefficients of a method whose cost depends on bytes alone: per transfer and per byte from the line over
 /// the bytes of a transfer. With `both_ways` the cost per byte is fitted to these: a chain always moves both ways.
 MethodCost fit_bulk(Timings const& timings);
 
-/// Coefficients of a method that moves packet by packet (kStrided, kGather):
+/// Coefficients of a method that moves packet by packet:
 ///   per transfer        the intercept of the line over the packet counts of the smallest size
 ///   per packet, byte    max(least, per_byte * bytes) over the sizes of the largest packet count, without the former
 ///   per packet, fields  the slope over the packet counts of `fields`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/core/transfer_names.hpp"
+#include "base/core/transfer_methods.hpp"
 
 #include <array>
 #include <cstddef>
@@ -11,14 +11,15 @@
 /// The costs of moving bytes between host and device.
 namespace catena::plan {
 
-inline constexpr std::size_t kMethodCount = 3;
+inline constexpr std::size_t kMethodCount = kTransferMethods.size();
 
 /// A set of methods: bit i is TransferMethod i.
 using MethodSet = std::uint8_t;
 constexpr MethodSet method_bit(TransferMethod method) {
   return static_cast<MethodSet>(1U << static_cast<unsigned>(method));
 }
-inline constexpr MethodSet kAllMethods = 7;
+static_assert(kMethodCount <= 8);
+inline constexpr MethodSet kAllMethods = static_cast<MethodSet>((1U << kMethodCount) - 1);
 
 /// Measured coefficients of one method in one direction. A packet takes the longer of its least time and the time of
 /// its bytes: rate limits and bandwidth limits do not add up.
@@ -65,12 +66,16 @@ struct CostModel {
   double device_copy_ns_per_byte = 0;  ///< between a staging buffer and the shared buffer, on the device
   std::uint32_t packets_per_transfer = 4096;
 
-  /// One NVIDIA H200, PCIe 5 x16, 16 cores of a Xeon; see cost_model.cpp for the source of each figure.
+  /// One NVIDIA H200, PCIe 5 x16, 16 cores of a Xeon; see cost_model.cpp and methods/ for the source of each figure.
   static CostModel h200();
 
   MethodCost const& of(TransferMethod method, Direction direction) const {
     return methods[static_cast<std::size_t>(method)][static_cast<std::size_t>(direction)];
   }
+  /// Whether a method is available that needs the packet pool mapped on the device.
+  bool has_pool_methods() const;
+  /// Removes these methods from `available`, for a device that does not map the pool.
+  void remove_pool_methods();
   /// Whether `method` can carry `shape`. Always staged are: metadata, all moves of direct use, and the data of a launch
   /// besides packets.
   static bool can_carry(TransferMethod method, TransferShape const& shape);

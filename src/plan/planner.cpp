@@ -215,7 +215,7 @@ void choose_places(PlacedNf const& nf, NfNeeds const& needs, GpuStep& step) {
   FieldSet staged_in = packet::kNoFields;
   FieldSet staged_out = packet::kNoFields;
   for (Move const& move : step.moves) {
-    if (move.kind == TransferShape::Kind::kColumns && move.method == TransferMethod::kStaged) {
+    if (move.kind == TransferShape::Kind::kColumns && uses_staging(move.method)) {
       (move.direction == Direction::kToDevice ? staged_in : staged_out) |= move.fields;
     }
   }

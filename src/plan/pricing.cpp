@@ -103,7 +103,7 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   TransferShape launch;
   launch.bytes = in ? site.nf->aux_bytes : site.nf->result_bytes;
   // the flags go to the device as zeros, but not where kernels of shared steps write them into the host's memory
-  const bool writes_to_host = movement.shared && (costs_->available & method_bit(TransferMethod::kGather)) != 0;
+  const bool writes_to_host = movement.shared && costs_->has_pool_methods();
   launch.bytes += in && writes_to_host ? 0 : kFaultFlagBytes;
   if (in) {
     launch.bytes += movement.shared ? kRowBytes : has_body ? kExtentBytes : 0;
@@ -114,9 +114,8 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   // apart.
   const FieldSet in_packets = columns & packet::kFrameFields;
   MoveCost alone;
-  const bool apart =
-      in_packets != 0 && in_packets != columns &&
-      costs_->cheapest(direction, columns_load(in_packets, movement.shared), alone) != TransferMethod::kStaged;
+  const bool apart = in_packets != 0 && in_packets != columns &&
+                     !uses_staging(costs_->cheapest(direction, columns_load(in_packets, movement.shared), alone));
   for (const FieldSet part : {apart ? in_packets : columns, apart ? columns & ~in_packets : packet::kNoFields}) {
     if (part != 0) {
       add(columns_load(part, movement.shared), part);

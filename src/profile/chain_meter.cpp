@@ -140,11 +140,10 @@ Status ChainMeter::load(chain::ChainConfig const& config, chain::SyncOptions con
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config, sync));
   input.profile = plan::PacketProfile::fixed(packet_bytes);
   memory::Arena const& arena = pool_->arena();
-  const plan::MethodSet gather = plan::method_bit(TransferMethod::kGather);
   CATENA_ASSIGN_OR_RETURN(shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool_,
-                                                              (input.costs.available & gather) != 0));
+                                                              input.costs.has_pool_methods()));
   if (shared_->mapped() == nullptr) {
-    input.costs.available &= static_cast<plan::MethodSet>(~gather);
+    input.costs.remove_pool_methods();
   }
   std::vector<std::optional<nf::KernelSide>> sides;
   for (std::size_t i = 0; i < instances_.size(); ++i) {

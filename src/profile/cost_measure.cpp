@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/cost_measure.hpp"
 
-#include "plan/cost_fit.hpp"
+#include "plan/methods.hpp"
 #include "profile/host_meter.hpp"
 #include "profile/transfer_meter.hpp"
 
@@ -68,7 +68,7 @@ void add_steps(Series& series, std::vector<Step>& steps) {
     for (const std::uint32_t bytes : kSizes) {
       add(TransferContent::kFrames, kMaxPackets, bytes, series.frames[side]);
     }
-    if (series.method == TransferMethod::kGather) {
+    if (needs_mapped_pool(series.method)) {
       for (const std::uint32_t packets : kFewerPackets) {
         add(TransferContent::kField, packets, kFieldBytes, series.fields[side]);
       }
@@ -115,9 +115,14 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   CATENA_ASSIGN_OR_RETURN(const auto meter, TransferMeter::create(device));
   CATENA_RETURN_IF_ERROR(meter->check_bytes());
 
-  std::vector<Series> all{{.method = TransferMethod::kStaged}, {.method = TransferMethod::kStrided}};
-  if (meter->can_gather()) {
-    all.push_back({.method = TransferMethod::kGather});
+  plan::CostModel model;
+  std::vector<Series> all;
+  for (const TransferMethod method : kTransferMethods) {
+    if (meter->can_time(method)) {
+      all.push_back({.method = method});
+    } else {
+      model.available &= static_cast<plan::MethodSet>(~plan::method_bit(method));
+    }
   }
   std::vector<Step> steps;
   for (Series& series : all) {
@@ -130,7 +135,6 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   }
   total = static_cast<std::uint32_t>(steps.size()) + 1;
 
-  plan::CostModel model;
   for (Step const& step : steps) {
     next(step.what);
     CATENA_ASSIGN_OR_RETURN(const std::vector<double> times, meter->time(step.transfers));
@@ -143,12 +147,8 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   for (Series const& series : all) {
     for (const Direction direction : kDirections) {
       model.methods[static_cast<std::size_t>(series.method)][static_cast<std::size_t>(direction)] =
-          series.method == TransferMethod::kStaged ? plan::fit_bulk(series.of(direction))
-                                                   : plan::fit_packets(series.of(direction));
+          plan::traits_of(series.method).fit(series.of(direction));
     }
-  }
-  if (!meter->can_gather()) {
-    model.available &= static_cast<plan::MethodSet>(~plan::method_bit(TransferMethod::kGather));
   }
   std::vector<plan::Point> bytes_within;
   for (Timing const& timing : within) {

@@ -43,7 +43,7 @@ class Measuring : public ::testing::TestWithParam<std::string_view> {
 TEST_P(Measuring, every_method_brings_every_byte) {
   const auto meter = TransferMeter::create(*device_);
   ASSERT_TRUE(meter.ok()) << meter.status();
-  EXPECT_TRUE((*meter)->can_gather());
+  EXPECT_TRUE((*meter)->can_time(TransferMethod::kGather));
   EXPECT_EQ((*meter)->check_bytes(), absl::OkStatus());
 }
 
@@ -100,7 +100,7 @@ TEST_P(Measuring, a_device_that_cannot_map_host_memory_has_no_gather) {
   faulty_->fail(Call::kMapHost, 1, absl::UnimplementedError("cannot map"));
   const auto meter = TransferMeter::create(*faulty_);
   ASSERT_TRUE(meter.ok()) << meter.status();
-  EXPECT_FALSE((*meter)->can_gather());
+  EXPECT_FALSE((*meter)->can_time(TransferMethod::kGather));
   EXPECT_EQ((*meter)->check_bytes(), absl::OkStatus());
 }
 
@@ -122,7 +122,7 @@ TEST_P(Measuring, what_a_device_says_when_it_fails_is_the_error) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& test) { return std::string(test.param); });
 
 /// A meter whose staging is marked before each work.

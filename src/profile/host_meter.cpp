@@ -35,7 +35,8 @@ Result<std::unique_ptr<HostMeter>> HostMeter::create(std::span<std::byte> stagin
   }
   std::memset(meter->slots_.get(), 1, kHostPoolBytes);  // brings every page in
   std::memset(staging.data(), 1, staging.size());
-  constexpr packet::Layers kUdpFrame{14, 34, 42, packet::kIpv4 | packet::kUdp | packet::kPorts, 22, 50};
+  constexpr packet::Layers kUdpFrame{
+      14, 34, 42, packet::AddressFamily::kIpv4, packet::kIpv4 | packet::kUdp | packet::kPorts, 22};
   meter->layers_.assign(kHostSlots, kUdpFrame);
   return meter;
 }

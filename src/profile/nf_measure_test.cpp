@@ -59,7 +59,7 @@ NfMeasureOptions few() {
   return options;
 }
 
-class MeasuringNfs : public ::testing::TestWithParam<const char*> {
+class MeasuringNfs : public ::testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
     const Result<device::Device*> opened = device::testing::shared_device(GetParam());
@@ -200,7 +200,7 @@ TEST_P(MeasuringNfs, what_a_device_says_when_it_fails_is_the_error) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MeasuringNfs, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(All, MeasuringNfs, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& test) { return std::string(test.param); });
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "profile/transfer_meter.hpp"
 
 #include "gpu/copy/launch_plan.hpp"
+#include "gpu/copy/methods.hpp"
 #include "gpu/copy/staging_extent.hpp"
 #include "gpu/copy/transfer_params.hpp"
 #include "gpu/program/program.hpp"
@@ -180,9 +181,9 @@ Status TransferMeter::set_frame_bytes(std::uint32_t bytes) {
   const packet::Layers udp{kEthernetBytes,
                            34,
                            kHeaderBytes,
+                           packet::AddressFamily::kIpv4,
                            packet::kIpv4 | packet::kUdp | packet::kPorts,
-                           static_cast<std::uint16_t>(length - kHeaderBytes),
-                           static_cast<std::uint16_t>(length - kEthernetBytes)};
+                           static_cast<std::uint16_t>(length - kHeaderBytes)};
   const std::vector<packet::Layers> layers(kSlots, udp);
   const auto upload_meta = [this](packet::Field field, std::span<const std::byte> values) {
     return upload(shared_->buffer(), std::size_t{kSlots} * kernel::shared_meta_prefix(field), values);
@@ -204,9 +205,9 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
   params.frames_offset = kFramesAt;
   params.frames_bytes = kFramesBytes;
   params.flags_offset = kFlagsAt;
-  params.body = transfer.content == TransferContent::kField    ? TransferMethod::kStrided
-                : transfer.content == TransferContent::kWithin ? TransferMethod::kStaged
-                                                               : TransferMethod::kGather;
+  params.body = transfer.content == TransferContent::kField    ? KernelPath::kNone
+                : transfer.content == TransferContent::kWithin ? KernelPath::kStaging
+                                                               : KernelPath::kPool;
   params.lane_bits = lane_bits(transfer.content);
   const std::array<device::KernelArgument, 6> arguments{
       batch_.get(),         batch_.get(), &shared_->buffer(), shared_->mapped(), std::as_bytes(std::span(&params, 1)),
@@ -218,18 +219,15 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
 }
 
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {
-  const bool in = transfer.direction == Direction::kToDevice;
-  if (transfer.method == TransferMethod::kGather || transfer.content == TransferContent::kWithin) {
+  if (needs_mapped_pool(transfer.method) || transfer.content == TransferContent::kWithin) {
     return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits(transfer.content), stream);
   }
-  if (transfer.method == TransferMethod::kStrided) {
-    const std::size_t at = frame_at(first_slot);
-    const device::RowShape shape{transfer.bytes, packet::kSlotBytes, transfer.packets};
-    const std::span<std::byte> host(pool_.get() + at,
-                                    std::size_t{transfer.packets - 1} * packet::kSlotBytes + transfer.bytes);
-    return in ? stream.copy_rows_to_device(shared_->buffer(), at, host, shape)
-              : stream.copy_rows_to_host(host, shared_->buffer(), at, shape);
+  if (!uses_staging(transfer.method)) {
+    return copy::mover_of(transfer.method)
+        .enqueue(stream, transfer.direction, std::span(pool_.get(), kPoolBytes), shared_->buffer(),
+                 {{first_slot, transfer.packets}, packet::kSlotHeadroom, packet::kSlotHeadroom + transfer.bytes});
   }
+  const bool in = transfer.direction == Direction::kToDevice;
   const std::size_t side = index(transfer.direction);
   const std::span<std::byte> host = staging_[side]->bytes().first(std::size_t{transfer.packets} * transfer.bytes);
   return in ? stream.copy_to_device(*staged_[side], 0, host) : stream.copy_to_host(host, *staged_[side], 0);
@@ -322,11 +320,11 @@ Status TransferMeter::check_bytes() {
   constexpr std::uint32_t kPackets = 256;
   constexpr std::uint32_t kBytes = 333;
   CATENA_RETURN_IF_ERROR(set_frame_bytes(kBytes));
-  for (const TransferMethod method : {TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather}) {
-    if (method == TransferMethod::kGather && !can_gather()) {
+  for (const TransferMethod method : kTransferMethods) {
+    if (!can_time(method)) {
       continue;
     }
-    const bool staged = method == TransferMethod::kStaged;
+    const bool staged = uses_staging(method);
     const auto pattern = [method](std::uint32_t packet, std::uint32_t at) {
       return static_cast<std::byte>(packet * 7 + at + 31 * static_cast<std::uint32_t>(method));
     };

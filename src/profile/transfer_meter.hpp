@@ -17,7 +17,7 @@ namespace catena::profile {
 /// The data of a timed transfer.
 enum class TransferContent : std::uint8_t {
   kFrames,  ///< between slots and their twins; staged: between pinned staging and a buffer of the device
-  kField,   ///< one aligned header field of 4 bytes; gather only
+  kField,   ///< one aligned header field of 4 bytes; methods that need a mapped pool only
   kWithin,  ///< frames from a buffer of the device into twins: the device's part of the staged method
 };
 
@@ -41,8 +41,8 @@ class TransferMeter {
   /// host memory; DeadlineExceeded if the first launch hangs.
   static Result<std::unique_ptr<TransferMeter>> create(device::Device& device);
 
-  /// Whether kernels reach host memory; if not, only kStaged and kStrided may be timed.
-  bool can_gather() const { return shared_->mapped() != nullptr; }
+  /// Whether the device supports `method`, which may be timed then.
+  bool can_time(TransferMethod method) const { return !needs_mapped_pool(method) || shared_->mapped() != nullptr; }
   /// Pinned memory for kMaxPackets frames; unused between calls of time().
   std::span<std::byte> staging() { return staging_[0]->bytes(); }
 

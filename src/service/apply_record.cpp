@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/apply_record.hpp"
 
+#include "chain/chain_file.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <fmt/ranges.h>
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -48,12 +51,12 @@ Status wrong(std::string_view name, std::string_view allowed) {
 }
 
 Status check_file(TextOption const& option, std::string_view text) {
-  constexpr std::string_view kPcap = "pcap:";
   if (option.names == Names::kPort) {
-    if (!text.starts_with(kPcap)) {
+    const std::optional<std::string_view> file = chain::file_of_port_option(text);
+    if (!file) {
       return absl::OkStatus();
     }
-    text.remove_prefix(kPcap.size());
+    text = *file;
   }
   return option.names == Names::kNothing || text.starts_with('/')
              ? absl::OkStatus()

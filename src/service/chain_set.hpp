@@ -103,8 +103,12 @@ class ChainSet {
   /// Ends and forgets it. As stop().
   Status remove(std::string const& name, Caller const& caller);
 
-  /// Lets a chain use its device again after its kernel crashed it. FailedPrecondition if it is not in quarantine.
-  Status lift_quarantine(std::string const& name, Caller const& caller);
+  /// Lets a chain use its device again after its kernel crashed it. For privileged callers. FailedPrecondition if it is
+  /// not in quarantine.
+  Status lift_quarantine(std::string const& name);
+
+  /// Whether the chain exists and is the caller's, or the caller is privileged: the errors of an operation on it.
+  Status check_owner(std::string const& name, Caller const& caller) const;
 
   Result<ChainView> get(std::string const& name, Caller const& caller) const;
   /// The chains visible to the caller, by name.

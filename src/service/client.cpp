@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/client.hpp"
 
+#include "service/route.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <curl/curl.h>
@@ -41,9 +43,14 @@ Status failure(CURL* curl, CURLcode code, std::string const& socket) {
 
 }  // namespace
 
-std::string chain_path(std::string const& name) {
+std::string resource_path(std::string_view path, std::string const& name) {
+  constexpr std::string_view kName = "NAME";
+  const std::size_t at = path.find(kName);
+  if (at == std::string_view::npos) {
+    return std::string(path);
+  }
   const std::unique_ptr<char, TextEnd> escaped(curl_easy_escape(nullptr, name.data(), static_cast<int>(name.size())));
-  return concat("/v1/chains/", escaped ? escaped.get() : "");
+  return concat(path.substr(0, at), escaped ? escaped.get() : "", path.substr(at + kName.size()));
 }
 
 Result<Answer> ask(std::string const& socket, std::string const& method, std::string const& path,

@@ -19,7 +19,4 @@ struct Answer {
 Result<Answer> ask(std::string const& socket, std::string const& method, std::string const& path,
                    std::string const& body = {});
 
-/// The resource of a chain, for any characters in its name.
-std::string chain_path(std::string const& name);
-
 }  // namespace catena::service

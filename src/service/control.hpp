@@ -6,13 +6,13 @@
 
 #include <string>
 
-/// The responses of the service. docs/service.md is the reference of the resources.
+/// The responses of the service, by the table of routes.
 namespace catena::service {
 
 /// For a request from the control socket. The socket identifies the client.
 HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRequest const& request);
 
-/// For a request from the network: only GET /metrics exists.
-HttpResponse answer_metrics(ChainSet const& chains, std::string const& version, HttpRequest const& request);
+/// For a request from the network: only routes with Access::kNetwork exist.
+HttpResponse answer_metrics(ChainSet& chains, std::string const& version, HttpRequest const& request);
 
 }  // namespace catena::service

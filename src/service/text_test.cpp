@@ -3,6 +3,7 @@
 #include "service/client.hpp"
 #include "service/http_server.hpp"
 #include "service/listen.hpp"
+#include "service/route.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,9 +22,10 @@ TEST(LogLine, is_one_line_that_no_terminal_obeys) {
   EXPECT_EQ(log_line("\x1b[2J\r\x7f\tü"), "?[2J???ü");
 }
 
-TEST(ChainPath, has_no_part_that_a_name_brings) {
-  EXPECT_EQ(chain_path("office-1.a_b"), "/v1/chains/office-1.a_b");
-  EXPECT_EQ(chain_path("a/stop?x#y"), "/v1/chains/a%2Fstop%3Fx%23y");
+TEST(ResourcePath, has_no_part_that_a_name_brings) {
+  EXPECT_EQ(resource_path("/v1/chains/NAME", "office-1.a_b"), "/v1/chains/office-1.a_b");
+  EXPECT_EQ(resource_path("/v1/chains/NAME/reset", "a/stop?x#y"), "/v1/chains/a%2Fstop%3Fx%23y/reset");
+  EXPECT_EQ(resource_path("/v1/chains", ""), "/v1/chains");
 }
 
 TEST(ErrorResponse, has_a_line_for_each_thing_that_is_wrong) {

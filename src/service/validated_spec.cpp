@@ -23,10 +23,9 @@ namespace catena::service {
 namespace {
 
 using chain::PortConfig;
-using chain::PortKind;
 
 Status check_standard_streams(chain::ChainConfig const& config, runtime::RunOptions const& options) {
-  const bool reads = config.rx.kind == PortKind::kPcap && config.rx.target == io::kStandardStream;
+  const bool reads = config.rx.target == io::kStandardStream;
   if (!reads && !chain::writes_to_standard_output(config, options)) {
     return absl::OkStatus();
   }

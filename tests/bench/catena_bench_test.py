@@ -53,6 +53,9 @@ class Benchmarks(unittest.TestCase):
             self.assertNotIn("error", cell)
             self.assertLess(cell["run"], len(results["runs"]))
 
+    def test_help_names_the_groups_that_sizes_do_not_change(self):
+        self.assertIn("the groups latency and conflicts always have 1024", " ".join(bench("adaptchain", "--help").stdout.split()))
+
     def refuses(self, part, usage, *pairs):
         """`usage`: what comes before; then pairs of arguments and the words of the answer."""
         for arguments, words in pairs:

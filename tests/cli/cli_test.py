@@ -615,7 +615,7 @@ class CommandLine(unittest.TestCase):
         run = self.run_auto_chain
         _, _, expected = run(self.auto_chain(on="cpu"))
         cases = (("gpu", self.profile_of_auto_chain("dear_cpu.json", 1e6, 10), "faster",
-                  r"ids  auto -> gpu: [0-9.]+ ns per packet, cpu 1000000.0 ns per packet; on the cpu the chain would achieve 0.00\d Mpps"),
+                  r"ids  auto -> gpu: [0-9.]+ ns per packet, cpu 1000000.0 ns per packet; on the cpu the chain would achieve [0-9.]+ kpps"),
                  ("cpu", self.profile_of_auto_chain("dear_gpu.json", 5, 900_000), "not_faster",
                   r"ids  auto -> cpu: 5.0 ns per packet, gpu [0-9.]+ ns per packet; with it on the gpu the chain would achieve"),
                  ("cpu", self.profile_of_auto_chain("late.json", 1e6, 2_000_000), "latency",

@@ -66,6 +66,23 @@ class Schema(unittest.TestCase):
                 self.validator.validate(document)
         self.assertGreaterEqual(len(chains), 5)
 
+    def test_the_pages_have_the_kinds_of_rx_and_tx_and_all_keys(self):
+        check = subprocess.run([os.path.join(SOURCE, "tools", "render-keys"), "--check"], input=json.dumps(self.schema),
+                               capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        self.assertEqual(check.returncode, 0, check.stderr)
+        pages = ""
+        for name in ("chain-file", "traffic", "graph", "overload", "isolation"):
+            with open(os.path.join(SOURCE, "docs", f"{name}.md"), encoding="utf-8") as page:
+                pages += page.read()
+
+        def names_in(schema):
+            for name, value in schema.get("properties", {}).items():
+                yield name
+                for part in (value, value.get("items", {}), *value.get("anyOf", ())):
+                    yield from names_in(part)
+        for name in set(names_in(self.schema)):
+            self.assertRegex(pages, rf"`([a-z]+\.)*{name}[`:]", f"docs have no key '{name}'")
+
     def test_schema_and_check_agree(self):
         def changed(*path, value):
             document = copy.deepcopy(GOOD)

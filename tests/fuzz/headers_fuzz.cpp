@@ -11,8 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto length = static_cast<std::uint32_t>(size);
   const packet::Layers layers = packet::parse(data, length);
   const bool ipv4 = (layers.flags & packet::kIpv4) != 0;
-  const bool promises_kept = !ipv4 || (layers.l3 + layers.l3_length <= length && layers.l4 <= layers.payload &&
-                                       layers.payload + layers.payload_length <= layers.l3 + layers.l3_length);
+  const std::uint32_t datagram_end = ipv4 ? layers.l3 + packet::l3_length(data, length, layers) : 0;
+  const bool promises_kept = !ipv4 || (datagram_end <= length && layers.l4 <= layers.payload &&
+                                       std::uint32_t{layers.payload} + layers.payload_length <= datagram_end);
   const bool no_flag_without_ipv4 = ipv4 || (layers.flags & ~packet::kLinkLocal) == 0;
   const bool ports_inside = (layers.flags & packet::kPorts) == 0 || layers.l4 + 8U <= length;
   const packet::ShownPorts ports = packet::shown_ports(data, layers);

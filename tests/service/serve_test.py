@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -277,6 +278,23 @@ class Chains(ServiceTest):
 
 
 class Http(ServiceTest):
+    def test_each_resource_of_the_reference_exists_with_its_methods(self):
+        service = self.serve()
+        methods = {}
+        with open(pathlib.Path(__file__).resolve().parents[2] / "docs" / "service.md", encoding="utf-8") as page:
+            for method, path in re.findall(r"^\| `(GET|POST|PUT|DELETE) (/[^`]*)`", page.read(), re.MULTILINE):
+                methods.setdefault(path, []).append(method)
+        self.assertIn("/v1/chains/NAME/reset", methods)
+        for path, allowed in methods.items():
+            status, answer = service.ask("PATCH", path)
+            self.assertEqual((status, answer["error"]), (405, f"allowed here: {', '.join(allowed)}"), path)
+        known = service.ask("GET", "/v2")[1]["error"]
+        *first, last = methods
+        self.assertEqual(known, f"unknown path /v2; known: {', '.join(first)} and {last}")
+        for path in ("/v1/chains/NAME", "/v1/chains/NAME/stop", "/v1/chains/NAME/reset"):
+            status, answer = service.ask("GET" if path.endswith("NAME") else "POST", path)
+            self.assertEqual((status, answer["error"]), (404, "no chain is named 'NAME'"), path)
+
     def test_wrong_requests_are_answered_with_the_right_status(self):
         service = self.serve()
         file = self.chain("a")
@@ -434,7 +452,7 @@ class Commands(ServiceTest):
         self.assertGreater(frame[0]["received_pps"], 10_000)
         self.assertLess(frame[0]["received_pps"], 40_000)
         self.assertEqual((frame[1]["received_pps"], frame[1]["state"]), (0, "finished"))
-        self.assertRegex(self.cli(service, "top", "--once").stdout, r"a +running +[\d.]+ kpps +0\.0\d\d ")
+        self.assertRegex(self.cli(service, "top", "--once").stdout, r"a +running +[\d.]+ kpps +[\d.]+ [kM]bps ")
 
     def test_without_a_service_the_command_says_how_to_start_one(self):
         done = subprocess.run([BIN, "get", "--socket", self.folder / "none"], capture_output=True, text=True, check=False,

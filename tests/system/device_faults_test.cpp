@@ -3,6 +3,7 @@
 // three, with every transfer method, in pools that wrap many times over. Each frame is compared with what the CPU makes
 // of it. Here every kind meets every method and every place once, in one chain or another; `make soak` meets all of
 // them in all chains, and more.
+#include "chain/ports/generator.hpp"
 #include "gpu/device/backend.hpp"
 #include "system/fault_chains.hpp"
 
@@ -326,11 +327,8 @@ TEST(DeviceFaults, a_device_that_goes_again_before_all_nfs_have_it_is_not_kept) 
   run.device = "opencl";
   auto config = chain::parse_chain(chain_text(run, "unused"), data_file("chain/test.yaml"));
   ASSERT_TRUE(config.ok()) << config.status();
-  config->rx = {};
-  config->rx.kind = chain::PortKind::kGenerator;
-  config->rx.generator.packets_per_s = 20'000;
+  config->rx = chain::generated({.packets_per_s = 20'000});
   config->tx = {};
-  config->tx.kind = chain::PortKind::kNull;
   OpenedDevices devices;
   std::uint64_t streams = 0;
   runtime::RunOptions options;

@@ -21,8 +21,11 @@ std::vector<FaultChain> const& fault_chains();
 /// Every kind of fault.
 std::vector<Fault> const& faults();
 
-inline constexpr FieldMask kFieldMasks[] = {FieldMask::kDirect, FieldMask::kStaged, FieldMask::kStrided,
-                                            FieldMask::kGather};
+inline constexpr FieldMask kFieldMasks[] = {FieldMask::kDirect,
+#define CATENA_METHOD(method, name, path) FieldMask::method,
+                                            CATENA_TRANSFER_METHODS(CATENA_METHOD)
+#undef CATENA_METHOD
+};
 
 /// A run of `chain` in which its NF number `failing` on the gpu fails.
 FaultRun fault_run(FaultChain const& chain, FieldMask field_mask, std::size_t failing, Fault const& fault);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/fault_runner.hpp"
 
+#include "chain/ports/generator.hpp"
+
 #include <catena/core/text.hpp>
 
 #include "gpu/device/testing/remote_device.hpp"
@@ -82,18 +84,14 @@ class FrameSink final : public io::Sink {
   std::vector<SentFrame>* sent_;
 };
 
+/// Precondition: not kDirect.
+TransferMethod method_of(FieldMask field_mask) { return kTransferMethods[static_cast<std::size_t>(field_mask) - 1]; }
+
 chain::SyncOptions sync_for(FieldMask field_mask) {
-  switch (field_mask) {
-    case FieldMask::kDirect:
-      return {plan::Mode::kCopy};
-    case FieldMask::kStaged:
-      return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)};
-    case FieldMask::kStrided:
-      return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)};
-    case FieldMask::kGather:
-      return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)};
+  if (field_mask == FieldMask::kDirect) {
+    return {plan::Mode::kCopy};
   }
-  return {};
+  return {plan::Mode::kAdaptive, true, costs_for(method_of(field_mask))};
 }
 
 /// Has the device fail as `fault` says.
@@ -212,10 +210,8 @@ Result<chain::ChainConfig> config_of(FaultRun const& run, bool on_device) {
                    .units_per_launch = run.units_per_launch,
                    .launches_in_flight = run.launches_in_flight,
                    .device_limit_ms = hangs ? kQuickMs : kPatientMs};
-  config.rx = {};
-  config.rx.kind = chain::PortKind::kGenerator;
+  config.rx = chain::generated({});
   config.tx = {};
-  config.tx.kind = chain::PortKind::kNull;
   return config;
 }
 
@@ -303,7 +299,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
     }
     auto device = std::make_unique<FaultyDevice>(*nf::testing::devices().front());
     faulty = device.get();
-    if (run.field_mask == FieldMask::kStrided) {
+    if (run.field_mask != FieldMask::kDirect && kernel_path(method_of(run.field_mask)) == KernelPath::kNone) {
       // else a kernel fetches the few packets of small launches
       faulty->fail(Call::kMapHost, 1, absl::UnimplementedError("this device does not map memory of the host"));
     }
@@ -369,8 +365,7 @@ std::string to_string(Fault const& fault) {
 }
 
 std::string to_string(FieldMask field_mask) {
-  static constexpr const char* kNames[] = {"direct", "staged", "strided", "gather"};
-  return kNames[static_cast<std::size_t>(field_mask)];
+  return field_mask == FieldMask::kDirect ? "direct" : std::string(to_string(method_of(field_mask)));
 }
 
 std::string to_string(FaultRun const& run) {

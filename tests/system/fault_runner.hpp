@@ -30,8 +30,13 @@ struct Fault {
   SpillRequests requests = SpillRequests::kRowThatIsNot;       ///< kBadSpill
 };
 
-/// How bytes cross the bus.
-enum class FieldMask { kDirect, kStaged, kStrided, kGather };
+/// How bytes cross the bus: by direct use, or on the shared buffer by one method wherever it can carry them.
+enum class FieldMask {
+  kDirect,
+#define CATENA_METHOD(method, name, path) method,
+  CATENA_TRANSFER_METHODS(CATENA_METHOD)
+#undef CATENA_METHOD
+};
 std::string to_string(FieldMask field_mask);
 
 struct FaultRun {

@@ -457,7 +457,7 @@ TEST_F(HeaderShapes, the_monitor) {
     flows[flow["src"].get<std::string>()] = concat(flow["sport"].get<int>(), " to ", flow["dport"].get<int>());
   }
   expect_fates(&Fates::flow, [&](std::size_t i) {
-    const auto flow = flows.find(nf::dotted_of(0x0A000001U + static_cast<std::uint32_t>(i)));
+    const auto flow = flows.find(to_string(packet::Address::of_v4(0x0A000001U + static_cast<std::uint32_t>(i))));
     return flow == flows.end() ? "unseen" : flow->second;
   });
 }
@@ -467,7 +467,7 @@ TEST_F(HeaderShapes, record_lines) {
   expect_fates(&Fates::recorded, [&](std::size_t i) -> std::string {
     const nf::Arrival arrival = nf::arrival_of(store.all()[static_cast<std::uint32_t>(i)]);
     const bool has_ports = (arrival.flags & packet::kPorts) != 0;
-    return has_ports ? to_string({arrival.source_port, arrival.destination_port}) : "none";
+    return has_ports ? to_string({arrival.flow.source_port, arrival.flow.destination_port}) : "none";
   });
 }
 

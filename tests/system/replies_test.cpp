@@ -15,19 +15,21 @@ namespace catena::testing {
 namespace {
 
 struct Way {
-  const char* name;
+  std::string name;
   chain::SyncOptions options;
 };
 std::vector<Way> const& ways() {
-  static const std::vector<Way> kWays{
-      {"copy", {plan::Mode::kCopy}},
-      {"shared", {plan::Mode::kShared}},
-      {"adaptive", {plan::Mode::kAdaptive}},
-      {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
-      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)}},
-      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)}},
-      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)}},
-      {"shared, strided", {plan::Mode::kShared, true, costs_for(TransferMethod::kStrided)}}};
+  static const std::vector<Way> kWays = [] {
+    std::vector<Way> ways{{"copy", {plan::Mode::kCopy}},
+                          {"shared", {plan::Mode::kShared}},
+                          {"adaptive", {plan::Mode::kAdaptive}},
+                          {"adaptive without pushdown", {plan::Mode::kAdaptive, false}}};
+    for (const TransferMethod method : kTransferMethods) {
+      ways.push_back({concat("adaptive, ", to_string(method)), {plan::Mode::kAdaptive, true, costs_for(method)}});
+    }
+    ways.push_back({"shared, strided", {plan::Mode::kShared, true, costs_for(TransferMethod::kStrided)}});
+    return ways;
+  }();
   return kWays;
 }
 

@@ -7,7 +7,9 @@
 #include <catena/core/text.hpp>
 
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
 /// What the tests of "the same bytes everywhere" have in common: the ways to run a chain, and how two runs are
 /// compared.
@@ -54,22 +56,25 @@ inline constexpr plan::MethodSet kStagedAlone = plan::method_bit(TransferMethod:
 
 /// Ways to synchronize host and device, besides the default.
 struct SyncCase {
-  const char* name;
+  std::string name;
   chain::SyncOptions options;
 };
 inline std::vector<SyncCase> const& sync_cases() {
-  static const std::vector<SyncCase> kCases{
-      {"copy", {plan::Mode::kCopy}},
-      {"copy, staged", {plan::Mode::kCopy, true, chain::CostProfile::built_in(), kStagedAlone}},
-      {"adaptive, no kernel in the host's memory",
-       {plan::Mode::kAdaptive, true, chain::CostProfile::built_in(), plan::method_bit(TransferMethod::kStrided)}},
-      {"shared", {plan::Mode::kShared}},
-      {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
-      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)}},
-      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)}},
-      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)}},
-      {"shared, staged", {plan::Mode::kShared, true, costs_for(TransferMethod::kStaged)}},
-      {"shared, gather", {plan::Mode::kShared, true, costs_for(TransferMethod::kGather)}}};
+  static const std::vector<SyncCase> kCases = [] {
+    std::vector<SyncCase> cases{
+        {"copy", {plan::Mode::kCopy}},
+        {"copy, staged", {plan::Mode::kCopy, true, chain::CostProfile::built_in(), kStagedAlone}},
+        {"adaptive, no kernel in the host's memory",
+         {plan::Mode::kAdaptive, true, chain::CostProfile::built_in(), plan::method_bit(TransferMethod::kStrided)}},
+        {"shared", {plan::Mode::kShared}},
+        {"adaptive without pushdown", {plan::Mode::kAdaptive, false}}};
+    for (const TransferMethod method : kTransferMethods) {
+      cases.push_back({concat("adaptive, ", to_string(method)), {plan::Mode::kAdaptive, true, costs_for(method)}});
+    }
+    cases.push_back({"shared, staged", {plan::Mode::kShared, true, costs_for(TransferMethod::kStaged)}});
+    cases.push_back({"shared, gather", {plan::Mode::kShared, true, costs_for(TransferMethod::kGather)}});
+    return cases;
+  }();
   return kCases;
 }
 

@@ -98,7 +98,7 @@ void expect_as_in_one(ChainOutput const& actual, ChainOutput const& expected, st
   EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
 }
 
-/// Every chain of the suite of same bytes: NFs with dividers of their own, and hand-overs between them.
+/// Every chain of the suite of same bytes: NFs with sharders of their own, and reshard stages between them.
 class ShardsOfChain : public ::testing::TestWithParam<std::size_t> {
  protected:
   ChainCase const& chain() const { return chains()[GetParam()]; }
@@ -146,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(Chains, ShardsOfChain, ::testing::Range<std::size_t>(0,
 TEST(Shards, nfs_that_want_different_ones_have_a_stage_between_them) {
   const std::vector<NfText> nfs{kNids, kNat, kEncrypt};
   const ChainOutput output = run(nfs, 3, 0, "none", 2, clear_traffic().front().capture);
-  const auto is_hand_over = [](runtime::StageReport const& stage) { return stage.name == "hand-over"; };
-  EXPECT_TRUE(std::any_of(output.report.stages.begin(), output.report.stages.end(), is_hand_over));
+  const auto is_reshard_stage = [](runtime::StageReport const& stage) { return stage.name == "hand-over"; };
+  EXPECT_TRUE(std::any_of(output.report.stages.begin(), output.report.stages.end(), is_reshard_stage));
   expect_shards(output, 3);
 }
 
@@ -203,9 +203,9 @@ TwoDevices run_on_two(std::vector<NfText> const& nfs, std::uint32_t gpu_mask,
 /// Its shards go on on the CPU, the others on their device, and nothing is lost that was not on the lost one alone.
 TEST(Shards, one_of_two_devices_that_fails_leaves_the_other_at_work) {
   using device::testing::Call;
-  const std::vector<NfText> one_section{kFirewall, kNids};
-  const std::vector<NfText> with_hand_over{kFirewall, kNat, kMonitor, kNids};
-  for (auto const& [nfs, mask] : {std::pair(one_section, 0b11U), {with_hand_over, 0b1001U}}) {
+  const std::vector<NfText> one_segment{kFirewall, kNids};
+  const std::vector<NfText> with_reshard_stage{kFirewall, kNat, kMonitor, kNids};
+  for (auto const& [nfs, mask] : {std::pair(one_segment, 0b11U), {with_reshard_stage, 0b1001U}}) {
     const TwoDevices both = run_on_two(nfs, mask, std::nullopt);
     ASSERT_GT(both.last_nf_on_device, 0U);
     EXPECT_EQ(both.report.nfs[0].placement, "gpu");

@@ -169,8 +169,8 @@ TEST(Sharing, a_chain_with_little_traffic_leaves_its_part_to_one_that_packets_wa
   std::vector<std::unique_ptr<runtime::Session>> sessions;
   for (const std::uint64_t rate : {std::uint64_t{0}, std::uint64_t{1000}}) {
     chain::ChainConfig config = two_nfs().value();
-    config.rx.generator.packets_per_s = rate;
-    config.rx.generator.count = 0;
+    config.rx.as<io::GeneratorConfig>().packets_per_s = rate;
+    config.rx.as<io::GeneratorConfig>().count = 0;
     const std::vector<chain::MeasuredNf> costs = costs_of_nfs(config, nf::builtin_nfs()).value();
     auto session = session_of(std::move(config), kScheduled, costs, {plans});
     ASSERT_TRUE(session.ok()) << session.status();
@@ -229,8 +229,8 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
         is_taken = parts == after;
       }};
   chain::ChainConfig config = two_nfs().value();
-  config.rx.generator.count = 0;
-  config.rx.generator.packets_per_s = 0;  // full launches
+  config.rx.as<io::GeneratorConfig>().count = 0;
+  config.rx.as<io::GeneratorConfig>().packets_per_s = 0;  // full launches
   const auto session = runtime::Session::create(std::move(config), options, nf::builtin_nfs());
   ASSERT_TRUE(session.ok()) << session.status();
   std::ostringstream log;

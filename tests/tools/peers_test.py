@@ -11,6 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench" / "peers")]
 import peers  # noqa: E402
+from common.rules import nftables, read_rules  # noqa: E402
 from bench_pages import peers as peers_page  # noqa: E402
 from bench_pages.page import Results  # noqa: E402
 
@@ -81,7 +82,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(covered, list(range(first, last + 1)))
 
     def test_become_openflow_in_their_order(self):
-        rules = peers.read_rules("# words\nallow udp 10.0.0.0/24 10.0.0.138 any 53 # more\ndeny tcp any any any 22-23\n\n"
+        rules = read_rules("# words\nallow udp 10.0.0.0/24 10.0.0.138 any 53 # more\ndeny tcp any any any 22-23\n\n"
                                  "@87.1.32.0/26\t0.0.0.0/0\t750 : 750\t0 : 65535\t0x11/0xFF\t0x0000/0x0000\t\n"
                                  "@1.2.3.4/32  0.0.0.0/0  0 : 65535  80 : 80  0x00/0x00\ndeny icmp any any any any\n")
         self.assertEqual(peers.openflow(rules, False), [
@@ -95,11 +96,35 @@ class Rules(unittest.TestCase):
             "table=0,priority=1,ip,actions=in_port"])
 
     def test_with_state_are_asked_once_for_a_connection(self):
-        flows = peers.openflow(peers.read_rules("allow tcp any any any any"), True)
+        flows = peers.openflow(read_rules("allow tcp any any any any"), True)
         self.assertEqual(flows[:2], ["table=0,priority=1,ip,actions=ct(table=1)",
                                      "table=1,priority=65000,ct_mark=1,ip,actions=in_port"])
         self.assertIn("table=1,priority=60000,ip,nw_proto=6,actions=ct(commit,exec(set_field:1->ct_mark)),in_port", flows)
         self.assertEqual(len(flows), 4)
+
+
+    def test_become_a_table_of_nftables_in_their_order(self):
+        rules = read_rules("allow udp 10.0.0.0/24 10.0.0.138 any 53\ndeny any any any any 22-23\ndeny icmp any any any any\n"
+                           "@0.0.0.0/0 1.2.3.4/32  0 : 65535  0 : 65535  0x00/0x00\n")
+        self.assertEqual(nftables(rules).splitlines(), [
+            "table bridge firewall {", "chain forward {", "type filter hook forward priority 0; policy accept;",
+            "ether type ip ip protocol 17 ip saddr 10.0.0.0/24 ip daddr 10.0.0.138 th dport 53-53 accept",
+            "ether type ip ip protocol { 6, 17 } th dport 22-23 drop",
+            "ether type ip ip protocol 1 drop",
+            "ether type ip ip daddr 1.2.3.4/32 drop", "}", "}"])
+
+
+class Examples(unittest.TestCase):
+    def test_have_the_same_prefixes(self):
+        self.assertEqual(peers.l3fwd_routes("# words\n0.0.0.0/0  1\n10.0.0.0/24 2 # more\n\n"),
+                         "R0.0.0.0/1 0\nR128.0.0.0/1 0\nR10.0.0.0/24 0\n")
+
+    def test_have_the_same_tunnel(self):
+        lines = peers.secgw_config().splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertIn("sa out 4096 cipher_algo aes-128-ctr cipher_key 00:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f:a0:a1:a2:a3 "
+                      "auth_algo sha1-hmac auth_key 10:11:12:13:14:15:16:17:18:19:1a:1b:1c:1d:1e:1f:20:21:22:23 "
+                      "mode ipv4-tunnel src 192.0.2.1 dst 198.51.100.1", lines)
 
 
 def frames(content):
@@ -138,6 +163,34 @@ class Captures(unittest.TestCase):
         self.assertEqual(peers.moved(b"\xe0\0\0\x05", 7), b"\xe0\0\0\x05", "a group")
 
 
+class Flows(unittest.TestCase):
+    def test_are_divided_among_captures(self):
+        content = CAPTURE.read_bytes()
+        whole = list(frames(content))
+        parts = [list(frames(part)) for part in peers.divided(content, 3)]
+        for number, part in enumerate(parts):
+            self.assertEqual(part, whole[number::3])
+        self.assertEqual(peers.divided(content, 1), [content])
+
+    def test_of_a_port_have_a_capture_for_each_queue(self):
+        self.assertEqual(peers.pcap_device(["a.pcap", "b.pcap"]), "net_pcap0,rx_pcap=a.pcap,rx_pcap=b.pcap,infinite_rx=1")
+
+
+class Settings(unittest.TestCase):
+    def test_are_those_with_the_best_median_of_trials_in_turn(self):
+        rates = {"steady": [5e6, 5e6, 5e6], "lucky once": [9e6, 1e6, 1e6]}
+        tried = []
+
+        def measure(setting, seconds):
+            tried.append((setting[0], seconds))
+            return {"packets_per_s": rates[setting[0]][(len(tried) - 1) // 2]}
+        bench = peers.Bench.__new__(peers.Bench)
+        bench.best = {}
+        for _ in range(2):  # the second time it is known
+            self.assertEqual(bench.fastest(("a",), (("lucky once", ()), ("steady", ())), measure), ("steady", ()))
+        self.assertEqual(tried, [("lucky once", 1), ("steady", 1)] * peers.TRIALS)
+
+
 class Pages(unittest.TestCase):
     def test_have_a_row_for_each_way(self):
         def ran(rate, **more):
@@ -160,6 +213,7 @@ class Pages(unittest.TestCase):
         self.assertIn("| 16 cores | Suricata | 1.00 (1.00 .. 1.00) |", text)
         self.assertIn("- a peer is left out\n", text)
         self.assertIn("- frameworks: 64 B, 1 core: it fell over", text)
+        self.assertIn("- ids: 16 cores: 1 of 2 repeats", text)
         self.assertEqual(set(page.figures), {"filters", "ids"})
 
 

@@ -369,13 +369,15 @@ class Sharing(unittest.TestCase):
 
 class Change(unittest.TestCase):
     def test_what_a_change_cost_is_said_of_each_run(self):
-        def way(dropped):
-            return {"offered": 1000, "dropped": dropped, "dropped_behind": 0, "sender_longest_us": 1500, "longest_us": 20}
+        def way(lost):
+            return {"offered": 1000, "lost": lost, "dropped_inside": 0, "longest_pause_us": 1500, "sender_late_us": 100,
+                    "longest_us": 200}
         cell = {"group": "change", "nf": "gpu", "packets": 200_000, "run": 0,
-                "repeats": [{"none": way(0), "rules": way(0), "chain": way(dropped)} for dropped in (0, 7)]}
+                "repeats": [{"none": way(0), "rules": way(0), "chain": way(lost)} for lost in (0, 7)]}
         text = change.page(results("change", [cell], {}, settings={"ring": 4096})).markdown()
-        self.assertIn("| gpu | 200,000 | nothing | 2,000 | 0 (0, 0) | 1.5 (1.5 .. 1.5) | 20 (20 .. 20) |", text)
-        self.assertIn("| gpu | 200,000 | another chain takes over | 2,000 | 7 (0, 7) | 1.5 (1.5 .. 1.5) | 20 (20 .. 20) |", text)
+        self.assertIn("| gpu | 200,000 | nothing | 2,000 | 0 (0, 0) | 1.5 (1.5 .. 1.5) | 0.1 (0.1 .. 0.1) | 0.2 (0.2 .. 0.2) |", text)
+        self.assertIn("| gpu | 200,000 | another chain takes over | 2,000 | 7 (0, 7) | 1.5 (1.5 .. 1.5) | "
+                      "0.1 (0.1 .. 0.1) | 0.2 (0.2 .. 0.2) |", text)
 
 
 # ---- isoptr

@@ -423,8 +423,8 @@ class AdaptChain:
                      for (of, rate, mode), cell in found.items() if of == chain]
             rows.append((chain, "10 Gbps, paper", "baseline -> AdaptChain", "", "", *paper, "", ""))
         self.page.heading(2, "Latency, figure 16")
-        self.page.text(f"Frames of {LATENCY_BYTES} bytes (the paper names no size) at an offered rate, from when they were due, whatever",
-                       "held the source up. A cell counts where the chain took 99 % of what was offered in every repeat. *Trials*:",
+        self.page.text(f"Frames of {LATENCY_BYTES} bytes, whatever `--sizes` says (the paper names no size), at an offered rate, from when",
+                       "they were due, whatever held the source up. A cell counts where the chain took 99 % of what was offered in every repeat. *Trials*:",
                        "copies of the chain, and what a short run with them gave: p50 where it carried the load, else its speed.")
         self.page.table(("chain", "offered", "mode", "copies", "left, Gbps", "p50 us", "p95 us", "p99 us", "trials"), rows)
         for chain in PAPER_LATENCY:

@@ -11,10 +11,11 @@ def page(results):
     settings = results["settings"]
     made.heading(1, "What a change of a running chain costs")
     made.text("Measured by `bench/change/change.py`, whose first lines say how: the sender is a process of its own, and its packets",
-              f"cross a ring of {settings['ring']:,} places in shared memory. A sender that finds the ring full waits, and drops after a",
-              "second without progress: no drop does not mean that a sender that cannot wait would lose nothing. All packets sent were",
-              "received. One change a second. *Sender's wait*: the longest time from when a packet was due until the ring took it.",
-              "*Longest inside*: of a packet in the last chain of the run, from the ring to tx.")
+              f"cross a ring of {settings['ring']:,} places in shared memory. It keeps its schedule, as a wire does: a packet that is due",
+              "and finds the ring full is lost. All packets that the ring took were received. One change a second. *Longest pause*: the age",
+              "of the oldest packet in the full ring; 0 where the ring was never full. *Sender late*: by how much the sender itself was",
+              "behind its schedule; more than the ring holds is loss that it caused by itself. *Longest inside*: of a packet in the last",
+              "chain of the run, from the ring to tx.")
     run = results.run
     made.facts((("device", run["device"]), ("machine", run["machine"]), ("commit", results["commit"]),
                 ("command", f"`{run['command']}`"),
@@ -24,11 +25,13 @@ def page(results):
     rows = []
     for cell in results.measured():
         for way, words in WAYS.items():
-            dropped = [repeat[way]["dropped"] for repeat in cell["repeats"]]
-            waits = over(cell, lambda repeat, way=way: repeat[way]["sender_longest_us"])
+            lost = [repeat[way]["lost"] for repeat in cell["repeats"]]
+
+            def milliseconds(what, way=way, cell=cell):
+                return over(cell, lambda repeat: repeat[way][what]).scaled(1e-3).text(".1f")
             rows.append((cell["nf"], f"{cell['packets']:,}", words, f"{sum(repeat[way]['offered'] for repeat in cell['repeats']):,}",
-                         f"{sum(dropped):,} ({', '.join(f'{one:,}' for one in dropped)})", waits.scaled(1e-3).text(".1f"),
-                         over(cell, lambda repeat, way=way: repeat[way]["longest_us"]).text(".0f")))
-    made.table(("NFs on", "packets/s", "changed", "offered in all", "dropped in all (in each run)", "sender's wait, ms",
-                "longest inside, us"), rows, "lrlrrrr")
+                         f"{sum(lost):,} ({', '.join(f'{one:,}' for one in lost)})", milliseconds("longest_pause_us"),
+                         milliseconds("sender_late_us"), milliseconds("longest_us")))
+    made.table(("NFs on", "packets/s", "changed", "offered in all", "lost in all (in each run)", "longest pause, ms",
+                "sender late, ms", "longest inside, ms"), rows, "lrlrrrrr")
     return made

@@ -108,11 +108,30 @@ class Page:
         self.table(("", ""), rows)
 
     def failures(self, results, name):
-        """What could not be measured, by the name that `name` makes of a cell."""
+        """What could not be measured, or not so often as asked for, by the name that `name` makes of a cell."""
         failed = results.failed()
         if failed:
             self.pieces.append(f"**{len(failed)} measurements failed:**\n\n")
             self.items(f"{name(cell)}: {cell['error']}" for cell in failed)
+        cut = [cell for cell in results.measured() if len(cell["repeats"]) < results["repeats"]]
+        if cut:
+            self.pieces.append(f"**{len(cut)} measurements were cut off** and have fewer repeats:\n\n")
+            self.items(f"{name(cell)}: {len(cell['repeats'])} of {results['repeats']} repeats" for cell in cut)
+
+    def surroundings(self, results):
+        """What was beside each run: other blocks of its set on the same machine, and the clocks of its GPU. Nothing where
+        tools/bench-set has noted nothing."""
+        rows = []
+        for number, run in enumerate(results["runs"]):
+            if "beside" in run:
+                gpu = run["gpu"]
+                clocks = ("{1:.0f} ({0:.0f} .. {2:.0f})".format(*gpu[clock]) if clock in gpu else "-"
+                          for clock in ("sm_mhz", "memory_mhz"))
+                rows.append((number + 1, ", ".join(run["beside"]) or "nothing", gpu["name"], *clocks))
+        if rows:
+            self.text("Beside each run: other blocks measured on the same host at the same time, which have cores and a GPU of their",
+                      "own but share memory and caches.")
+            self.table(("run", "beside it", "GPU", "SM clock, MHz", "memory clock, MHz"), rows)
 
     def figure(self, stem, chart):
         """Shows the chart as STEM.svg; nothing for one without anything in it."""

@@ -3,15 +3,19 @@
 
 from bench_pages.page import Page, bars, over, plain, spread
 
-TITLES = {"frameworks": "Frameworks: DPDK's testpmd", "filters": "Packet filters: Open vSwitch with DPDK",
+TITLES = {"frameworks": "Frameworks: DPDK's testpmd and l3fwd", "filters": "Packet filters: Open vSwitch with DPDK",
+          "tunnels": "ESP tunnels: DPDK's ipsec-secgw",
           "ids": "Intrusion detection: Suricata"}
 WORDS = {
     "frameworks": ("testpmd sends frames on as they are (io), with MAC addresses exchanged (macswap), or with addresses and",
-                   "ports exchanged (5tswap). Rows with replay have another source, which copies 64 bytes of a frame in",
+                   "ports exchanged (5tswap). l3fwd and Catena's router have the same prefixes; l3fwd sends all to one port, and",
+                   "neither it nor net_pcap looks at checksums. Rows with replay have another source, which copies 64 bytes of a frame in",
                    "place of all."),
     "filters": ("Open vSwitch keeps decisions for flows it has seen; Catena's firewall decides every packet by the rules.",
                 "With ct connections are tracked, which Catena's firewall does not do. Passed is the part that the rules",
                 "let through. Rows with replay have another source, as above."),
+    "tunnels": ("Both encrypt all frames into one tunnel with AES-128-CTR and HMAC-SHA1-96, by the same library. Gbps are",
+                "those of arriving frames. Rows with replay have another source, as above."),
     "ids": ("Both read the same capture with the same rules, which look at single packets, and write alerts alone. Suricata",
             "puts streams together and, unless told otherwise, reads application layers; Catena's nids does neither. Time",
             "is that from the first packet to the last. Catena reads the capture as often as it takes to be busy",

@@ -3,8 +3,12 @@
 
 #include <catena/core/status.hpp>
 #include <catena/nf/outputs.hpp>
+#include <catena/nf/text_file.hpp>
 
+#include <array>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +46,9 @@ struct Shard {
   }
 };
 
+/// In the order of its bytes on the wire.
+using MacAddress = std::array<std::uint8_t, 6>;
+
 class Config {
  public:
   /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is no regular file, too long, or
@@ -64,6 +71,17 @@ class Config {
                                   std::int64_t maximum);
   Result<double> number_or(std::string_view key, double fallback, double minimum, double maximum);
   Result<bool> boolean_or(std::string_view key, bool fallback);
+  /// An IPv4 address such as 203.0.113.10, host order.
+  Result<std::uint32_t> ipv4_address(std::string_view key);
+  /// An IPv4 prefix such as 10.0.0.0/8 without bits after its length, or an address as a prefix of 32 bits; and a list
+  /// of such prefixes, or one.
+  Result<packet::Ipv4Prefix> ipv4_prefix(std::string_view key);
+  Result<std::vector<packet::Ipv4Prefix>> ipv4_prefixes(std::string_view key);
+  /// A MAC address such as 02:00:00:00:00:01.
+  Result<MacAddress> mac_address(std::string_view key);
+  /// A whole number with its unit: `250 ms`, `30 s`, `5 min`, `2 h` or `1 d`.
+  Result<std::chrono::milliseconds> duration_or(std::string_view key, std::chrono::milliseconds fallback,
+                                                std::chrono::milliseconds minimum, std::chrono::milliseconds maximum);
   /// PermissionDenied, with the position of `key`, if a service user may not name `path`, e.g. a file in /proc.
   Status check_named(std::string_view key, std::string const& path) const;
   /// A file name as an absolute path, relative to the folder of the YAML file. The file must be readable.
@@ -98,8 +116,8 @@ class Config {
   void set_outputs(std::shared_ptr<Outputs> outputs);
 
   /// InvalidArgument for each key that is unknown, because it was never read, or given twice; names the nearest known
-  /// key.
-  Status finish() const;
+  /// key. `advice`, if set: what to do about an unknown key, or empty.
+  Status finish(std::function<std::string_view(std::string_view)> const& advice = {}) const;
 
   /// An error at the value of `key` (or at this mapping, if the key is missing or empty).
   Status error(std::string_view key, std::string_view message) const;
@@ -124,5 +142,7 @@ class Config {
 
 /// The entry of `known` nearest to `word` by edit distance, or empty if no entry is near.
 std::string nearest(std::string_view word, std::vector<std::string> const& known);
+/// Likewise, but empty if `word` has more than one wrong letter in four: for words that are mostly right and unknown.
+std::string misspelt(std::string_view word, std::vector<std::string> const& known);
 
 }  // namespace catena::nf

@@ -103,12 +103,12 @@ enum class Sharding : std::uint8_t {
   /// The result for a packet depends at most on packets of its flow, in both directions, and on ICMP errors about it.
   /// Fragments have no ports and form a flow of their own, identified by their two addresses.
   kFlow,
-  kOwn,  ///< as decided by the NF's divider()
+  kOwn,  ///< as decided by the NF's sharder()
 };
 
 /// Selects which of several NFs with one configuration has to see a packet. May keep state of earlier packets, e.g. the
 /// NF that got the first fragment of a datagram. Belongs to one thread at a time. This is not the thread of the NFs and
-/// runs concurrently with it, so a Divider reads only constant data of the NFs.
+/// runs concurrently with it, so a Sharder reads only constant data of the NFs.
 class Sharder {
  public:
   virtual ~Sharder() = default;
@@ -144,7 +144,7 @@ class Nf {
   /// (Config::shard()), before the first packet. Null if the NF must be created from its configuration, as the first
   /// was. This NF lives as long as the new one. Errors: as the descriptor's create().
   virtual Result<std::unique_ptr<Nf>> replicate(std::uint32_t shard) const;
-  /// The divider of Sharding::kOwn, else null. The NF outlives it.
+  /// The sharder of Sharding::kOwn, else null. The NF outlives it.
   virtual std::unique_ptr<Sharder> sharder() const { return nullptr; }
 
   /// Handles a packet that this NF does not process. Called only if the descriptor sets `takes_unsupported`. May drop
@@ -159,8 +159,8 @@ class Nf {
   /// Turns results into verdicts and records.
   virtual void complete(Completion const& completion);
 
-  /// Prepares adopt(), with which this NF replaces `before`, an NF of the same type in a running chain. Called while
-  /// packets pass through `before`, and before this NF gets any. Reads only constant data of `before`.
+  /// Prepares migrate_state(), with which this NF replaces `before`, an NF of the same type in a running chain. Called
+  /// while packets pass through `before`, and before this NF gets any. Reads only constant data of `before`.
   /// FailedPrecondition, with the reason for the operator, if a chain could use this NF only without the state of
   /// `before`. InvalidArgument if no chain could. Not called for NFs without state of packets (Sharding::kPacket).
   virtual Status prepare_migration(Nf const& before);
@@ -224,8 +224,8 @@ struct Descriptor {
   std::string_view help;  ///< one line
   /// LayerFlags that a packet must have, and must not have, to be given to the NF. The chain file sets the treatment of
   /// other packets. An NF that reads headers only takes truncated packets too, with `refuses = 0`.
-  std::uint8_t needs = packet::kIpv4;
-  std::uint8_t refuses = packet::kTruncated;
+  std::uint16_t needs = packet::kIpv4;
+  std::uint16_t refuses = packet::kTruncated;
   /// For chain files without the key. An NF on whose verdict others rely, e.g. a firewall, drops packets that it cannot
   /// inspect.
   OnUnsupported on_unsupported_default = OnUnsupported::kPass;

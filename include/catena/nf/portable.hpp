@@ -79,8 +79,8 @@ class StateReader {
   bool is_sound_ = true;
 };
 
-/// Implemented, besides Nf, by an NF whose state can move to another process. Used in place of Nf::adopt(), which needs
-/// both NFs in one process.
+/// Implemented, besides Nf, by an NF whose state can move to another process. Used in place of Nf::migrate_state(),
+/// which needs both NFs in one process.
 class Portable {
  public:
   virtual ~Portable() = default;

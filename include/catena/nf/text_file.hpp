@@ -3,6 +3,7 @@
 
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
+#include <catena/packet/address.hpp>
 #include <catena/packet/ipv4_prefix.hpp>
 
 #include <cstddef>

@@ -54,8 +54,10 @@ class Packet {
   Layers const& layers() const { return meta_->layers[slot_]; }
   std::uint8_t* l3() const { return frame() + layers().l3; }
   std::uint8_t* l4() const { return frame() + layers().l4; }
+  /// See packet::l3_length(). Precondition: is(kIpv4).
+  std::uint32_t l3_length() const { return packet::l3_length(frame(), length(), layers()); }
   std::span<std::uint8_t> payload() const { return {frame() + layers().payload, layers().payload_length}; }
-  bool is(std::uint8_t layer_flags) const { return (layers().flags & layer_flags) == layer_flags; }
+  bool is(std::uint16_t layer_flags) const { return (layers().flags & layer_flags) == layer_flags; }
   std::uint64_t index() const { return meta_->index[slot_]; }
   /// The only clock for an NF: a live one would make its output depend on its speed. Stamps in captures may go back or
   /// jump.

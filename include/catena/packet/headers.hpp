@@ -3,6 +3,7 @@
 
 #include <catena/packet/layers.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -35,10 +36,21 @@ inline void store_be32(std::uint8_t* at, std::uint32_t value) {
 /// bytes of the frame, any value. Never reads past it. A frame with an incomplete IPv4 header, or with a total length
 /// below the header's, is not IPv4. An incomplete TCP, UDP or ICMP header has no flag, and its bytes count as payload.
 /// If the total length exceeds the frame (kTruncated), a header counts only if the frame contains it, TCP options
-/// excepted (kSplitHeader); payload_length and l3_length then count the bytes in the frame.
+/// excepted (kSplitHeader); payload_length then counts the bytes in the frame.
 Layers parse(const std::uint8_t* frame, std::uint32_t length);
 /// Likewise for an IPv4 datagram without a frame: offsets are from its first byte.
 Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length);
+
+/// Bytes of the frame's IPv4 datagram: its total length; with kTruncated, its bytes in the frame. `length`: bytes of
+/// the frame. `layers`: its own, with kIpv4. Reads the frame, its total length, only with kSurplus.
+inline std::uint32_t l3_length(const std::uint8_t* frame, std::uint32_t length, Layers const& layers) {
+  const std::uint32_t to_payload_end = std::uint32_t{layers.payload} + layers.payload_length - layers.l3;
+  if ((layers.flags & kSurplus) == 0) {
+    return to_payload_end;
+  }
+  const std::uint32_t total = load_be16(frame + layers.l3 + 2);
+  return std::max(to_payload_end, std::min(total, length - layers.l3));
+}
 
 struct Ports {
   std::uint16_t source;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/packet/batch.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <cstdint>
 #include <variant>
@@ -13,29 +14,20 @@ namespace catena::packet {
 /// Destination unreachable, source quench, time exceeded, parameter problem.
 bool is_icmp_error(std::uint8_t type);
 
-/// One end of a quoted datagram, in host order. For ICMP the port is the identifier of an echo.
-struct QuotedEnd {
-  std::uint32_t address;
-  std::uint16_t port;
-};
-
 /// The datagram quoted by an ICMP error.
 struct Quote {
   std::uint8_t* ip;        ///< its IPv4 header, within the frame
   std::uint8_t* l4;        ///< the bytes after that header
   std::uint32_t l4_bytes;  ///< number of quoted bytes of it, at least 8
-  std::uint8_t protocol;   ///< kProtocolTcp, kProtocolUdp or kProtocolIcmp
   bool is_echo_request;    ///< of kProtocolIcmp; else it is an echo reply
-  QuotedEnd source;
-  QuotedEnd destination;  ///< kProtocolIcmp: with the same identifier as the source
+  FlowKey flow;  ///< of kProtocolTcp, kProtocolUdp or kProtocolIcmp; ICMP: both ports are the echo's identifier
 };
 
-/// The new ends of a quoted datagram and of its error.
+/// The new ends of a quoted datagram and of its error. All addresses are IPv4.
 struct QuoteEnds {
-  QuotedEnd source;
-  QuotedEnd destination;
-  std::uint32_t outer_source;
-  std::uint32_t outer_destination;
+  FlowKey flow;  ///< with the protocol of the quote
+  Address outer_source;
+  Address outer_destination;
 };
 
 /// Why a packet cannot be parsed as an error about TCP, UDP or an echo.

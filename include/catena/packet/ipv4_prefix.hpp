@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/text.hpp>
+#include <catena/packet/address.hpp>
 
 #include <cstdint>
 #include <string>
@@ -18,8 +19,7 @@ struct Ipv4Prefix {
 };
 /// "10.1.0.0/16".
 inline std::string to_string(Ipv4Prefix const& prefix) {
-  return concat(prefix.address >> 24, ".", (prefix.address >> 16) & 0xFF, ".", (prefix.address >> 8) & 0xFF, ".",
-                prefix.address & 0xFF, "/", int{prefix.length});
+  return concat(to_string(Address::of_v4(prefix.address)), "/", int{prefix.length});
 }
 
 }  // namespace catena::packet

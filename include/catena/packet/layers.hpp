@@ -14,7 +14,7 @@ inline constexpr u8 kProtocolEsp = 50;
 /// Bits of Layers::flags. The bit of a header is set only if the header is inside the frame and consistent, so an NF
 /// may then read the header without another length check. Only the options of a TCP header may be cut off, see
 /// kSplitHeader. A frame without kIpv4 has kLinkLocal or no bit at all.
-enum LayerFlag : u8 {
+enum LayerFlag : u16 {
   kIpv4 = 1,       ///< RFC 791 header, options too: version 4, IHL >= 5, total length not below the header's
   kTcp = 2,        ///< TCP header complete, options too; with kTruncated and kSplitHeader its first 20 bytes
   kUdp = 4,        ///< UDP header complete, its length field within the IP payload
@@ -28,6 +28,7 @@ enum LayerFlag : u8 {
   /// Without kIpv4, the same bit: a control frame not forwarded by bridges or routers; see is_link_local().
   kLinkLocal = 64,
   kTruncated = 128,  ///< the IPv4 total length exceeds the frame: cut by a capture's snap length, or false
+  kSurplus = 256,    ///< with kUdp: the datagram goes on after the UDP payload (the surplus area of RFC 9868)
 };
 
 /// Whether a frame with these LayerFlags is ARP for IPv4; MAC control, LACP, EAPOL, LLDP, PTP, MVRP or a spanning tree
@@ -35,14 +36,20 @@ enum LayerFlag : u8 {
 /// BPDU of a VLAN to Cisco's group addresses.
 constexpr bool is_link_local(u32 flags) { return (flags & (kIpv4 | kLinkLocal)) == kLinkLocal; }
 
-/// Offsets are from the first byte of the frame. All are 0 without kIpv4.
+enum class AddressFamily : u8 {
+  kNone = 0,  ///< no IP header
+  kIpv4 = 4,
+};
+
+/// Offsets are from the first byte of the frame. All members but the flags are 0 without kIpv4. The length of the
+/// datagram is no member: l3_length() derives it. One per packet crosses to devices and to NF processes, so 8 bytes.
 struct Layers {
-  u8 l3;               ///< IPv4 header
-  u8 l4;               ///< first byte after the IPv4 header and its options
-  u8 payload;          ///< after the TCP, UDP or ICMP header, else as l4
-  u8 flags;            ///< LayerFlag bits
-  u16 payload_length;  ///< bytes; ends with the datagram (IP total length, UDP length), never in Ethernet padding
-  u16 l3_length;       ///< bytes of the IPv4 datagram: its total length; with kTruncated, its bytes in the frame
+  u8 l3;                 ///< IPv4 header
+  u8 l4;                 ///< first byte after the IPv4 header and its options
+  u8 payload;            ///< after the TCP, UDP or ICMP header, else as l4
+  AddressFamily family;  ///< of the header at l3
+  u16 flags;             ///< LayerFlag bits
+  u16 payload_length;    ///< bytes; ends with the datagram (IP total length, UDP length), never in Ethernet padding
 };
 static_assert(sizeof(Layers) == 8);
 

@@ -19,7 +19,7 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
     if (is_closed && !has_finished_) {
       has_finished_ = true;
       if (reader_.closed() == nf_process::kHandsOver) {
-        hand_over_();
+        transfer_state_();
       }
     }
     return absl::OkStatus();

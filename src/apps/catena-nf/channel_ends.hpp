@@ -21,10 +21,10 @@ namespace catena::nf_program {
 /// Receives units as sent, in slots that belong to this process until it returns them.
 class ChannelSource final : public io::Source {
  public:
-  /// `bell`: readable when a message waits. `is_live`: time passes without packets.
-  /// `hand_over`: called after the last unit, by the thread of receive(), if another process replaces this one.
-  ChannelSource(nf_process::RingReader reader, int notifier, bool is_live, std::function<void()> hand_over)
-      : reader_(reader), notifier_(notifier), hand_over_(std::move(hand_over)) {
+  /// `notifier`: readable when a message waits. `is_live`: time passes without packets.
+  /// `transfer_state`: called after the last unit, by the thread of receive(), if another process replaces this one.
+  ChannelSource(nf_process::RingReader reader, int notifier, bool is_live, std::function<void()> transfer_state)
+      : reader_(reader), notifier_(notifier), transfer_state_(std::move(transfer_state)) {
     if (is_live) {
       clock_.emplace();
     }
@@ -40,7 +40,7 @@ class ChannelSource final : public io::Source {
  private:
   nf_process::RingReader reader_;
   int notifier_;
-  std::function<void()> hand_over_;
+  std::function<void()> transfer_state_;
   std::optional<io::LiveClock> clock_;
   bool has_finished_ = false;
   Counter seen_;

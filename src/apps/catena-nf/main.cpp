@@ -7,6 +7,7 @@
 #include "chain/chain_file.hpp"
 #include "chain/instances.hpp"
 #include "chain/option_texts.hpp"
+#include "chain/ports/generator.hpp"
 #include "nf/plugins.hpp"
 #include "pipeline/gpu_sharing.hpp"
 #include "pipeline/isolation/protocol.hpp"
@@ -153,8 +154,7 @@ class Path {
     CATENA_ASSIGN_OR_RETURN(config.nfs, read_nfs(types, setup));
     config.file = setup.file;
     config.name = setup.nfs.front().name;
-    config.rx.kind = chain::PortKind::kGenerator;  // what a plan is made for: the mix of sizes that it has
-    config.rx.generator.packet_bytes = 0;
+    config.rx = chain::generated({.packet_bytes = 0});  // what a plan is made for: the mix of sizes that it has
     CATENA_ASSIGN_OR_RETURN(config.devices.front(), device::parse_preference(setup.device));
     config.tuning = {.pool_slots = setup.slots,
                      .unit_packets = setup.unit_packets,
@@ -224,7 +224,7 @@ class Path {
 };
 
 /// What the NFs have of packets, for the process that goes on.
-Status hand_over(Host& host, std::span<nf::Instance* const> nfs) {
+Status transfer_state(Host& host, std::span<nf::Instance* const> nfs) {
   for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
     auto const* const portable = dynamic_cast<nf::Portable const*>(&nfs[nf]->nf());
     if (portable == nullptr) {
@@ -322,7 +322,7 @@ Status run(Host& host, Path& path) {
   }
   if (path.hands_over() && ended.status.ok()) {
     try {
-      CATENA_RETURN_IF_ERROR(hand_over(host, nfs));
+      CATENA_RETURN_IF_ERROR(transfer_state(host, nfs));
     } catch (std::exception const& error) {  // memory: the states that were written go along
       static_cast<void>(std::fputs(concat("hands over no more: ", error.what(), "\n").c_str(), stderr));
     }

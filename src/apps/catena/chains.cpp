@@ -2,15 +2,18 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
+#include "chain/chain_file.hpp"
+#include "io/output_file.hpp"
 #include "service/apply_record.hpp"
-#include "service/client.hpp"
 
 #include <catena/core/text.hpp>
 
+#include <absl/strings/str_replace.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -28,8 +31,10 @@ std::string whole_path(std::string const& path) {
 }
 
 std::string whole_port(std::string const& port) {
-  constexpr std::string_view kPcap = "pcap:";
-  return port.starts_with(kPcap) && port != "pcap:-" ? concat(kPcap, whole_path(port.substr(kPcap.size()))) : port;
+  const std::optional<std::string_view> file = chain::file_of_port_option(port);
+  return file && *file != io::kStandardStream
+             ? concat(port.substr(0, port.size() - file->size()), whole_path(std::string(*file)))
+             : port;
 }
 
 chain::OptionTexts with_whole_paths(chain::OptionTexts options) {
@@ -159,27 +164,25 @@ int apply(RunArguments const& run, ServiceArguments const& arguments) {
   return ask_and_print(arguments, "POST", "/v1/chains", body, applied_text);
 }
 
-int get(ServiceArguments const& arguments) {
-  if (arguments.name.empty()) {
-    return ask_and_print(arguments, "GET", "/v1/chains", "", [](Json const& all) { return table(all["chains"]); });
+int control(service::RouteCommand const& command, ServiceArguments const& arguments) {
+  service::Route const* route = nullptr;
+  for (service::Route const& each : service::routes()) {
+    const bool is_of_command = each.command.is_of_nf == command.is_of_nf && each.command.word == command.word;
+    if (is_of_command && (route == nullptr || each.has_name() != arguments.name.empty())) {
+      route = &each;
+    }
   }
-  return ask_and_print(arguments, "GET", service::chain_path(arguments.name), "", chain_text);
-}
-
-int stop(ServiceArguments const& arguments) {
-  return ask_and_print(arguments, "POST", service::chain_path(arguments.name) + "/stop", "", [](Json const& chain) {
-    return concat(chain.value("name", ""), ": ", chain.value("state", ""), "\n");
-  });
-}
-
-int reset(ServiceArguments const& arguments) {
-  return ask_and_print(arguments, "POST", service::chain_path(arguments.name) + "/reset", "",
-                       [&](Json const& /*chain*/) { return concat(arguments.name, ": out of quarantine\n"); });
-}
-
-int remove(ServiceArguments const& arguments) {
-  return ask_and_print(arguments, "DELETE", service::chain_path(arguments.name), "",
-                       [&](Json const& /*ok*/) { return concat(arguments.name, ": deleted\n"); });
+  const std::string_view done = route->command.done;
+  return ask_and_print(
+      arguments, std::string(route->method), service::resource_path(route->path, arguments.name), "",
+      [&](Json const& answer) {
+        if (!done.empty()) {
+          return concat(absl::StrReplaceAll(std::string(done),
+                                            {{"{name}", arguments.name}, {"{state}", answer.value("state", "")}}),
+                        "\n");
+        }
+        return answer.contains("chains") ? table(answer["chains"]) : chain_text(answer);
+      });
 }
 
 }  // namespace catena::cli

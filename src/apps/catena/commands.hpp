@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain/option_texts.hpp"
+#include "service/route.hpp"
 
 #include <cstdint>
 #include <string>
@@ -55,7 +56,7 @@ int check_kernel(CheckKernelArguments const& arguments);
 /// Uses the chain file, device, pushdown, methods, profile, json and nf_path of `arguments`.
 int plan(RunArguments const& arguments);
 struct ProfileArguments {
-  std::string device = "auto";  ///< "auto", "cuda" or "opencl"
+  std::string device = "auto";  ///< "auto" or the name of a backend
   std::string output;           ///< file for the result; empty: among this user's profiles
   std::string chain_file;       ///< chain whose NFs are measured; empty: measure transfers
   std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};
@@ -78,11 +79,8 @@ int show_schema(std::string const& nf_path);
 int serve(ServiceArguments const& arguments, std::string const& nf_path);
 /// Uses all of `run` except nf_path, quiet, verbose and json.
 int apply(RunArguments const& run, ServiceArguments const& arguments);
-int get(ServiceArguments const& arguments);
-int stop(ServiceArguments const& arguments);
-/// Lifts the quarantine of a chain.
-int reset(ServiceArguments const& arguments);
-int remove(ServiceArguments const& arguments);
+/// Sends the request of a command in the table of routes. Of two routes with the same command, `name` selects one.
+int control(service::RouteCommand const& command, ServiceArguments const& arguments);
 /// Shows the activity of the chains, refreshed each second until interrupted.
 int top(ServiceArguments const& arguments);
 int doctor(bool json);

@@ -4,9 +4,18 @@
 #include "io/source.hpp"
 
 #include "chain/chain_file.hpp"
+#include "chain/planning.hpp"
 #include "chain/workers.hpp"
+#include "gpu/device/device.hpp"
 
+#include <catena/core/text.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <span>
 #include <string>
+#include <vector>
 
 namespace catena::cli {
 namespace {
@@ -19,12 +28,18 @@ CLI::Validator taken_by(Parse parse) {
 
 }  // namespace
 
+std::string device_texts() {
+  return fmt::format("auto, {} (or cuda:1 ...) or none", fmt::join(device::backend_names(), ", "));
+}
+
 CLI::Validator device_names() { return taken_by(chain::parse_devices); }
 
 void add_methods_option(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--methods", arguments.methods,
-                  "Transfer methods allowed in plans, besides staged: strided, gather; default: all")
+                  concat("Transfer methods allowed in plans, besides staged: ",
+                         chain::method_names(std::span(kTransferMethods).subspan<1>()), "; default: all"))
+      ->group(kGpuGroup)
       ->check(taken_by(chain::parse_methods_option));
 }
 
@@ -34,11 +49,14 @@ void add_share_options(CLI::App& command, std::string& share, std::string& parts
           .add_option(
               "--share", share,
               "How NFs on the gpu share it: scheduled, fair, uncoordinated or temporal; without it each takes all")
+          ->group(kGpuGroup)
           ->check(CLI::IsMember({"scheduled", "fair", "uncoordinated", "temporal"}));
   command.add_option("--parts", parts, "With --share: kind of SM partition: green (contexts), blocks or none")
+      ->group(kGpuGroup)
       ->check(CLI::IsMember({"green", "blocks", "none"}))
       ->needs(given);
   command.add_option("--compute-units", compute_units, "With --share: number of compute units to share; default: all")
+      ->group(kGpuGroup)
       ->check(CLI::Range(1, 65536))
       ->needs(given);
 }
@@ -48,34 +66,37 @@ void add_device_servers(CLI::App& command, std::string& servers) {
       .add_option("--device-servers", servers,
                   "Sharing of a device server: by all users of the device (default), by the chains of one tenant, or "
                   "not at all; chains of different servers share no GPU memory, and use the GPU in turn")
+      ->group(kGpuGroup)
       ->check(CLI::IsMember({"device", "tenant", "process"}));
 }
 
 void add_run_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  command
-      .add_option("--rx", arguments.rx,
-                  "Instead of the file's rx: pcap:FILE (- is standard input), dpdk:DEVICE, dev:INTERFACE or generator")
+  command.add_option("--rx", arguments.rx, concat("Instead of the file's rx: ", chain::rx_option_help()))
       ->check(taken_by(chain::parse_rx_option));
-  command
-      .add_option("--tx", arguments.tx,
-                  "Instead of the file's tx: pcap:FILE (- is standard output), dpdk:DEVICE, dev:INTERFACE or null")
+  command.add_option("--tx", arguments.tx, concat("Instead of the file's tx: ", chain::tx_option_help()))
       ->check(taken_by(chain::parse_tx_option));
   command
       .add_option("--device", arguments.device,
-                  "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; several: cuda:0,cuda:1")
+                  concat("Instead of the file's device: ", device_texts(), "; several: cuda:0,cuda:1"))
+      ->group(kGpuGroup)
       ->check(device_names());
   command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
   command.add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
-  command.add_option("--trace", arguments.trace,
-                     "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
+  command
+      .add_option("--trace", arguments.trace,
+                  "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto")
+      ->group(kGpuGroup);
   command.add_option("--sync", arguments.sync, "Transfers between host and device: adaptive (default), shared or copy")
+      ->group(kGpuGroup)
       ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   command
       .add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
+      ->group(kGpuGroup)
       ->check(CLI::IsMember({"on", "off"}));
   add_methods_option(command, arguments);
-  command.add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
+  command.add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's")
+      ->group(kGpuGroup);
   add_share_options(command, arguments.share, arguments.parts, arguments.compute_units);
   command
       .add_option("--workers", arguments.workers,
@@ -92,8 +113,10 @@ CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
   CLI::App* profile = app.add_subcommand(
       "profile",
       "Measure the costs of moving packets, or of a chain's NFs, on this machine; runs and plans then use them");
-  profile->add_option("--device", arguments.device, "auto, cuda or opencl")
-      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
+  std::vector<std::string> devices = device::preference_names();
+  std::erase(devices, "none");
+  profile->add_option("--device", arguments.device, fmt::format("{}", fmt::join(devices, ", ")))
+      ->check(CLI::IsMember(devices));
   profile->add_option("--output", arguments.output,
                       "Write the profile to this file instead of keeping it for this user");
   CLI::Option* nf =

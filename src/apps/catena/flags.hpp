@@ -11,8 +11,13 @@
 /// Options shared by several commands. Their target variables must still exist when the command line is parsed.
 namespace catena::cli {
 
+/// The group, in the help of a command, of options for chains with NFs on a GPU.
+inline constexpr const char* kGpuGroup = "GPU options";
+
 /// Accepts a valid `--device` value.
 CLI::Validator device_names();
+/// The allowed devices, for help texts.
+std::string device_texts();
 /// --device-servers.
 void add_device_servers(CLI::App& command, std::string& servers);
 /// --share, --parts and --compute-units.

@@ -6,6 +6,8 @@
 #include "gpu/device/device.hpp"
 #include "nf/plugins.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -64,9 +66,10 @@ int main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
   cli::add_run_options(*run, arguments);
   run->add_flag(
-      "--device-server", arguments.device_server,
-      "Keep the device in a process of its own: a kernel that traps or never ends takes down only this process, and "
-      "the chain continues without the device until it is back");
+         "--device-server", arguments.device_server,
+         "Keep the device in a process of its own: a kernel that traps or never ends takes down only this process, and "
+         "the chain continues without the device until it is back")
+      ->group(cli::kGpuGroup);
   cli::add_device_servers(*run, arguments.device_servers);
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->add_flag("-q,--quiet", arguments.quiet, "Only warnings, errors and the report");
@@ -106,10 +109,13 @@ int main(int argc, char** argv) {
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
   plan->add_option(
           "--device", arguments.device,
-          "Device of the costs, instead of the file's: auto, cuda, opencl (or cuda:1 ...) or none; it is not opened")
+          catena::concat("Device of the costs, instead of the file's: ", cli::device_texts(), "; it is not opened"))
+      ->group(cli::kGpuGroup)
       ->check(cli::device_names());
-  plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
+  plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's")
+      ->group(cli::kGpuGroup);
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
+      ->group(cli::kGpuGroup)
       ->check(CLI::IsMember({"on", "off"}));
   cli::add_methods_option(*plan, arguments);
   plan->add_flag("--json", arguments.json, "Result as one JSON object");
@@ -150,11 +156,15 @@ int main(int argc, char** argv) {
   CLI::App* program = show->add_subcommand("program", "The kernels compiled for an NF of a chain, with their macros");
   program->add_option("chain", chain_file, "Chain file (YAML)")->required();
   program->add_option("nf", nf, "Name of an NF of the chain that is on the gpu")->required();
-  program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
-  program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
+  program->add_option("--sync", arguments.sync, "As for run")
+      ->group(cli::kGpuGroup)
+      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
+  program->add_option("--pushdown", arguments.pushdown, "As for run")
+      ->group(cli::kGpuGroup)
+      ->check(CLI::IsMember({"on", "off"}));
   cli::add_methods_option(*program, arguments);
-  program->add_option("--device", arguments.device, "As for plan")->check(cli::device_names());
-  program->add_option("--profile", arguments.profile, "As for plan");
+  program->add_option("--device", arguments.device, "As for plan")->group(cli::kGpuGroup)->check(cli::device_names());
+  program->add_option("--profile", arguments.profile, "As for plan")->group(cli::kGpuGroup);
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
     arguments.nf_path = nf_path;
@@ -177,6 +187,7 @@ int main(int argc, char** argv) {
   CLI::App* manual = app.add_subcommand("manual", "Print the manual page, for man");
   manual->callback([&] { std::cout << cli::manual_page(app, CATENA_VERSION); });
 
+  cli::add_examples(app);
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     app.parse(argc, argv);

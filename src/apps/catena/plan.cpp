@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 
 #include "apps/catena/commands.hpp"
@@ -106,9 +107,10 @@ int plan(RunArguments const& arguments) {
   if (!processes.ok()) {
     return fail(processes.status(), arguments.json);
   }
+  const std::string costs = chain::describe(inputs->options.profile, inputs->config.devices.front().backend);
   if (arguments.json) {
     nlohmann::ordered_json json{{"chain", inputs->config.name},
-                                {"cost_profile", chain::describe(inputs->options.profile)},
+                                {"cost_profile", costs},
                                 {"cost_profile_device", inputs->options.profile.device}};
     json.update(to_json(*plans));
     for (chain::ProcessPlan const& process : *processes) {
@@ -119,7 +121,9 @@ int plan(RunArguments const& arguments) {
     }
     std::cout << json.dump(2) << '\n';
   } else {
-    std::cout << concat("costs: ", chain::describe(inputs->options.profile), of_device(inputs->options.profile), "\n");
+    if (std::ranges::any_of(plans->adaptive.nfs, [](plan::PlannedNf const& nf) { return nf.step.has_value(); })) {
+      std::cout << concat("costs: ", costs, of_device(inputs->options.profile), "\n");
+    }
     if (inputs->placement) {
       for (std::string const& line : chain::describe(*inputs->placement)) {
         std::cout << line << '\n';

@@ -20,7 +20,6 @@
 namespace catena::cli {
 namespace {
 
-constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
 constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
 constexpr double kSmallFrame = 64;
 constexpr double kLargeFrame = 1514;
@@ -72,7 +71,7 @@ void print(chain::CostProfile const& profile) {
                            "1514-byte frames", "a field");
   std::cout << fmt::format("{:<8} {:<4} {:>12}   {:>8} {:>8}   {:>8} {:>8}   {:>8}\n", "method", "", "us", "GB/s",
                            "Mpps", "GB/s", "Mpps", "Mpps");
-  for (const TransferMethod method : kMethods) {
+  for (const TransferMethod method : kTransferMethods) {
     if ((costs.available & plan::method_bit(method)) == 0) {
       std::cout << fmt::format("{:<8} not available: kernels of this device do not reach host memory\n",
                                to_string(method));
@@ -81,7 +80,7 @@ void print(chain::CostProfile const& profile) {
     for (const Direction direction : kDirections) {
       plan::MethodCost const& cost = costs.of(method, direction);
       const std::string field =
-          method == TransferMethod::kGather
+          needs_mapped_pool(method)
               ? fmt::format("{:.2f}",
                             per_second(1e3, std::max(cost.per_packet_fields_ns, kFieldBytes * cost.per_byte_ns)))
               : "-";
@@ -124,6 +123,12 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
   return json;
 }
 
+/// A line with the command that measures a CPU's OpenCL, which `auto` does not take; empty without OpenCL.
+std::string cpu_hint() {
+  const auto opened = device::open(device::DevicePreference::of("opencl"));
+  return opened.ok() && *opened ? "\n`catena profile --device opencl` measures that one" : "";
+}
+
 }  // namespace
 
 int profile(ProfileArguments const& arguments) {
@@ -139,7 +144,7 @@ int profile(ProfileArguments const& arguments) {
     return fail(opened.status(), json);
   }
   if (!*opened) {
-    return fail(absl::UnavailableError(concat("no device to measure:\n", why)), json);
+    return fail(absl::UnavailableError(concat("no device to measure:\n", why, cpu_hint())), json);
   }
   device::DeviceInfo const& info = (*opened)->info();
   std::cerr << concat("measuring ", info.name, " (", info.backend,

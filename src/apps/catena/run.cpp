@@ -3,11 +3,11 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/style.hpp"
+#include "base/core/scale.hpp"
 #include "chain/named_files.hpp"
 #include "gpu/device/remote/server_pool.hpp"
 #include "pipeline/device_servers.hpp"
 #include "pipeline/isolation.hpp"
-#include "pipeline/scale.hpp"
 #include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -18,9 +18,12 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 
 namespace catena::cli {
@@ -42,6 +45,17 @@ void on_signal(int signal) {
   if (static std::atomic<int> signals{0}; ++signals == 2) {
     std::signal(signal, SIG_DFL);
   }
+}
+
+/// Between the checks of the threads below.
+constexpr std::chrono::milliseconds kTick{20};
+
+/// Rests for a tick, or until `end` is requested: the next pipeline receives nothing before these threads have ended.
+void rest(std::stop_token const& end) {
+  std::mutex mutex;
+  std::condition_variable_any ended;
+  std::unique_lock lock(mutex);
+  ended.wait_for(lock, end, kTick, [] { return false; });
 }
 
 std::atomic<bool> has_hung_up{false};
@@ -69,31 +83,22 @@ class LiveLine {
  public:
   LiveLine(Session const& session, bool quiet) {
     if (!quiet) {
-      thread_ = std::thread([this, &session] { work(session); });
+      thread_ = std::jthread([&session](std::stop_token const& end) { work(session, end); });
     }
   }
-  ~LiveLine() {
-    done_ = true;
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-  LiveLine(LiveLine const&) = delete;
-  LiveLine& operator=(LiveLine const&) = delete;
 
  private:
-  void work(Session const& session) {
-    constexpr std::chrono::milliseconds kTick{20};
+  static void work(Session const& session, std::stop_token const& end) {
     runtime::RunProgress last;
     auto next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    for (int seconds = 1; !done_; std::this_thread::sleep_for(kTick)) {
+    for (int seconds = 1; !end.stop_requested(); rest(end)) {
       if (std::chrono::steady_clock::now() < next) {
         continue;
       }
       const runtime::RunProgress now = session.progress();
       std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9}{}\n", seconds,
                                now.received, now.sent, now.dropped,
-                               runtime::scaled(static_cast<double>(now.received - last.received), "pps"),
+                               rate_text(static_cast<double>(now.received - last.received), "pps"),
                                outlook(now.part_done, seconds));
       last = now;
       next += std::chrono::seconds(1);
@@ -101,8 +106,7 @@ class LiveLine {
     }
   }
 
-  std::atomic<bool> done_{false};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 /// Has a chain follow its file, where SIGHUP says that this has changed, and the packets that come, where NFs are `on:
@@ -115,30 +119,28 @@ class Follower {
     if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
       std::signal(SIGHUP, SIG_IGN);
     }
-    thread_ = std::thread([this] { work(); });
+    thread_ = std::jthread([this](std::stop_token const& end) { work(end); });
   }
-  ~Follower() { end(); }
+  ~Follower() = default;
   Follower(Follower const&) = delete;
   Follower& operator=(Follower const&) = delete;
 
   /// After the session's run: the one that takes over from it; null: none does.
   std::unique_ptr<Session> next() {
-    end();
+    thread_.request_stop();
+    thread_.join();
     return std::move(next_);
   }
 
  private:
-  void end() {
-    done_ = true;
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-  void work() {
+  void work(std::stop_token const& end) {
     using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::milliseconds kTick{20};
     auto next_check = Clock::now() + runtime::TrafficWatch::kPeriod;
-    for (; !done_ && next_ == nullptr; std::this_thread::sleep_for(kTick)) {
+    while (next_ == nullptr) {
+      rest(end);
+      if (end.stop_requested()) {
+        return;
+      }
       if (has_hung_up.exchange(false)) {
         follow();
       } else if (Clock::now() >= next_check) {
@@ -206,8 +208,7 @@ class Follower {
   runtime::RunOptions options_;
   nf::Registry const& registry_;
   std::unique_ptr<Session> next_;  ///< of the thread
-  std::atomic<bool> done_{false};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 /// Runs the session, and those that go on for it, of which the last one is in `session` then.

@@ -26,15 +26,24 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
   serve->callback([&] { status = cli::serve(service, nf_path); });
 }
 
-/// A command that takes a chain's name.
-void add_by_name(CLI::App& app, std::string const& word, std::string const& says, int (*work)(ServiceArguments const&),
-                 bool is_required, ServiceArguments& service, int& status) {
-  CLI::App* command = app.add_subcommand(word, says);
-  CLI::Option* name = command->add_option("name", service.name, "Name of the chain");
-  name->required(is_required);
-  add_socket(*command, service);
-  command->add_flag("--json", service.json, "Result as one JSON object");
-  command->callback([&, work] { status = work(service); });
+/// The commands of the table of routes. Those with a name take it in any case, and need it without a row for all.
+void add_route_commands(CLI::App& app, ServiceArguments& service, int& status) {
+  CLI::App* nf = nullptr;
+  for (service::Route const& route : service::routes()) {
+    if (route.command.help.empty()) {
+      continue;
+    }
+    if (route.command.is_of_nf && nf == nullptr) {
+      nf = app.add_subcommand("nf", "Network functions of the service");
+      nf->require_subcommand(1);
+    }
+    CLI::App* command = (route.command.is_of_nf ? nf : &app)
+                            ->add_subcommand(std::string(route.command.word), std::string(route.command.help));
+    command->add_option("name", service.name, "Name of the chain")->required(route.has_name());
+    add_socket(*command, service);
+    command->add_flag("--json", service.json, "Result as one JSON object");
+    command->callback([&] { status = cli::control(route.command, service); });
+  }
 }
 
 }  // namespace
@@ -48,13 +57,7 @@ void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& se
   apply->add_flag("--json", service.json, "Result as one JSON object");
   apply->add_flag("--dry-run", service.dry_run, "Only show the changes");
   apply->callback([&] { status = cli::apply(run, service); });
-  add_by_name(app, "get", "List the chains of the service, or show one", cli::get, false, service, status);
-  add_by_name(app, "stop", "Stop a chain of the service, which stays known", cli::stop, true, service, status);
-  add_by_name(app, "delete", "Stop a chain of the service and forget it", cli::remove, true, service, status);
-  CLI::App* nf = app.add_subcommand("nf", "Network functions of the service");
-  nf->require_subcommand(1);
-  add_by_name(*nf, "reset", "Let a chain use the device again after its kernel took it down", cli::reset, true, service,
-              status);
+  add_route_commands(app, service, status);
   CLI::App* top = app.add_subcommand("top", "Show the activity of the service's chains, updated each second");
   add_socket(*top, service);
   top->add_flag("--once", service.once, "One frame, of one second, and no more");

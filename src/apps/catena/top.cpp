@@ -2,7 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
-#include "pipeline/scale.hpp"
+#include "base/core/scale.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -101,23 +101,23 @@ Json frame_of(Json const& now, Json const& before, double seconds) {
 std::string drops_text(Json const& rates) {
   std::string text;
   for (auto const& [reason, per_second] : rates.items()) {
-    text += fmt::format("  {} {}", reason, runtime::scaled(per_second.get<double>(), "pps"));
+    text += fmt::format("  {} {}", reason, rate_text(per_second.get<double>(), "pps"));
   }
   return text;
 }
 
 std::string text_of(Json const& chains) {
   std::string text =
-      fmt::format("{:<28} {:<9} {:>11} {:>8} {:>11}  {}\n", "chain", "state", "received", "Gbps", "sent", "drops");
-  constexpr double kGiga = 1e9;
+      fmt::format("{:<28} {:<9} {:>11} {:>9} {:>11}  {}\n", "chain", "state", "received", "", "sent", "drops");
   for (Json const& chain : chains) {
-    text += fmt::format("{:<28} {:<9} {:>11} {:>8.3f} {:>11}{}{}\n", chain.value("name", ""), chain.value("state", ""),
-                        runtime::scaled(chain.value("received_pps", 0.0), "pps"),
-                        chain.value("received_bps", 0.0) / kGiga, runtime::scaled(chain.value("sent_pps", 0.0), "pps"),
-                        drops_text(chain["rx_drops_per_second"]), drops_text(chain["tx_drops_per_second"]));
+    text +=
+        fmt::format("{:<28} {:<9} {:>11} {:>9} {:>11}{}{}\n", chain.value("name", ""), chain.value("state", ""),
+                    rate_text(chain.value("received_pps", 0.0), "pps"),
+                    rate_text(chain.value("received_bps", 0.0), "bps"), rate_text(chain.value("sent_pps", 0.0), "pps"),
+                    drops_text(chain["rx_drops_per_second"]), drops_text(chain["tx_drops_per_second"]));
     for (Json const& nf : chain["nfs"]) {
-      text += fmt::format("  {:<26} {:<9} {:>11} {:>8} {:>11}{}\n", nf.value("name", ""), nf.value("on", ""),
-                          runtime::scaled(nf.value("pps", 0.0), "pps"), "", "", drops_text(nf["drops_per_second"]));
+      text += fmt::format("  {:<26} {:<9} {:>11} {:>9} {:>11}{}\n", nf.value("name", ""), nf.value("on", ""),
+                          rate_text(nf.value("pps", 0.0), "pps"), "", "", drops_text(nf["drops_per_second"]));
     }
   }
   return text;

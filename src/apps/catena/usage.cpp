@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <utility>
 
@@ -43,6 +44,76 @@ CLI::App const* find(CLI::App const& app, std::string const& name) {
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&name](CLI::App const* command) { return command->get_name() == name; });
   return found == commands.end() ? nullptr : *found;
+}
+
+struct Example {
+  std::string_view command;  ///< as typed
+  std::string_view lines;
+};
+
+constexpr std::array kExamples{
+    Example{"catena", "  catena check chain.yaml\n  catena run chain.yaml --rx pcap:in.pcap --tx pcap:out.pcap\n"},
+    Example{
+        "catena run",
+        "  catena run chain.yaml\n  catena run chain.yaml --rx pcap:in.pcap --tx pcap:out.pcap --record out.jsonl\n"},
+    Example{"catena check", "  catena check chain.yaml\n  catena check -v --rx pcap:in.pcap chain.yaml\n"},
+    Example{"catena check-kernel",
+            "  catena check-kernel my_nf/my_nf.kernel.cpp my_nf/my_nf.layout.hpp --define LANES=8\n"},
+    Example{"catena plan", "  catena plan chain.yaml --device cuda\n"},
+    Example{"catena profile", "  catena profile\n  catena profile --nf chain.yaml --packet-bytes 64,512,1518\n"},
+    Example{"catena doctor", "  catena doctor\n"},
+    Example{"catena show", "  catena show nfs\n  catena show graph chain.yaml\n"},
+    Example{"catena show nfs", "  catena show nfs\n"},
+    Example{"catena show devices", "  catena show devices\n"},
+    Example{"catena show fields", "  catena show fields\n"},
+    Example{"catena show schema", "  catena show schema > chain.schema.json\n"},
+    Example{"catena show graph", "  catena show graph chain.yaml --format svg > chain.svg\n"},
+    Example{"catena show program", "  catena show program chain.yaml ids --device cuda\n"},
+    Example{"catena serve", "  catena serve --metrics 127.0.0.1:9464\n"},
+    Example{"catena apply", "  catena apply chain.yaml --dry-run\n  catena apply chain.yaml\n"},
+    Example{"catena get", "  catena get\n  catena get office --json\n"},
+    Example{"catena stop", "  catena stop office\n"},
+    Example{"catena delete", "  catena delete office\n"},
+    Example{"catena nf", "  catena nf reset office\n"},
+    Example{"catena nf reset", "  catena nf reset office\n"},
+    Example{"catena top", "  catena top\n  catena top --once --json\n"},
+    Example{"catena help", "  catena help show program\n"},
+    Example{"catena completion", "  source <(catena completion bash)\n"},
+    Example{"catena manual", "  catena manual | man -l -\n"},
+};
+
+struct OtherWord {
+  std::string_view word;
+  std::string_view instead;
+};
+
+/// Commands of similar programs, and the command here.
+constexpr std::string_view kApply = "`catena apply FILE` starts or replaces a chain of the service";
+constexpr std::string_view kGet = "`catena get` lists the chains of the service, `catena get NAME` shows one";
+constexpr std::string_view kDelete = "`catena delete NAME` stops a chain of the service and forgets it";
+constexpr std::string_view kCheck = "`catena check FILE` finds errors in a chain file";
+constexpr std::string_view kLogs = "a service writes its log to standard error: `journalctl -u catena` shows it";
+constexpr std::string_view kStart =
+    "`catena apply FILE` starts a chain in the service, `catena run FILE` in this terminal";
+constexpr std::array<OtherWord, 26> kOtherWords{{
+    {"start", kStart},    {"up", kStart},
+    {"add", kApply},      {"create", kApply},
+    {"load", kApply},     {"reload", kApply},
+    {"replace", kApply},  {"restart", kApply},
+    {"update", kApply},   {"status", kGet},
+    {"state", kGet},      {"list", kGet},
+    {"ls", kGet},         {"ps", kGet},
+    {"stats", kGet},      {"remove", kDelete},
+    {"rm", kDelete},      {"kill", kDelete},
+    {"down", kDelete},    {"test", kCheck},
+    {"validate", kCheck}, {"lint", kCheck},
+    {"log", kLogs},       {"logs", kLogs},
+    {"journal", kLogs},   {"version", "`catena --version` prints it"},
+}};
+
+std::string_view instead_of(std::string_view word) {
+  const auto found = std::ranges::find(kOtherWords, word, &OtherWord::word);
+  return found == kOtherWords.end() ? std::string_view() : found->instead;
 }
 
 /// What follows the name of a word that nobody knows. Every option of one letter is near every other one.
@@ -180,12 +251,29 @@ std::string usage_error(CLI::App const& app, std::vector<std::string> const& wor
     }
     CLI::App const* found = find(*command, word);
     if (found == nullptr) {
+      if (const std::string_view instead = instead_of(word); command == &app && !instead.empty()) {
+        return concat("'", typed(app), "' has no command '", word, "'; ", instead);
+      }
       return concat("'", typed(*command), "' has no command '", word, "'",
                     what_there_is(word, names_of(next), typed(*command)));
     }
     command = found;
   }
+  if (const std::vector<CLI::App const*> next = commands_of(*command); !is_value && !next.empty()) {
+    return concat("'", typed(*command), "' needs a command: ", fmt::format("{}", fmt::join(names_of(next), ", ")),
+                  "; `", typed(*command), " --help` describes them");
+  }
   return {};
+}
+
+void add_examples(CLI::App& app) {
+  const auto found = std::ranges::find(kExamples, typed(app), &Example::command);
+  if (found != kExamples.end()) {
+    app.footer(concat("Examples:\n", found->lines));
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App const*) { return true; })) {
+    add_examples(*command);
+  }
 }
 
 bool print_help(CLI::App const& app, std::vector<std::string> const& command) {
@@ -219,6 +307,7 @@ std::string manual_page(CLI::App const& app, std::string const& version) {
       line += concat(" ", option->get_required() ? "" : "[", option->get_name(), option->get_required() ? "" : "]");
     }
     text += concat(".SS ", roff(line), "\n", roff(command.get_description()), ".\n");
+    text += concat(".PP\n.nf\n", roff(command.get_footer()), ".fi\n");
     for (CLI::Option const* option :
          command.get_options([](CLI::Option const* each) { return !each->get_positional(); })) {
       text += concat(".TP\n\\fB", roff(option->get_name(false, true)), "\\fR\n", roff(option->get_description()), "\n");

@@ -9,6 +9,9 @@
 /// The command line itself: usage errors, help, completion and manual page, all from the tree of commands.
 namespace catena::cli {
 
+/// Adds an example to the help of each command. Call it after the last command was added.
+void add_examples(CLI::App& app);
+
 /// Explains a command line refused by CLI11 and suggests a correction: "there is no command 'rum'; did you mean
 /// 'run'?". Empty if CLI11's own message suffices. `words`: the command line without the program.
 std::string usage_error(CLI::App const& app, std::vector<std::string> const& words);

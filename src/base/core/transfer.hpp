@@ -6,12 +6,26 @@ namespace catena {
 
 enum class Direction : unsigned { kToDevice, kToHost };
 
-/// How bytes cross the bus.
+/// The work of a transfer kernel on the bytes of a transfer method.
+enum class KernelPath : unsigned {
+  kStaging,  ///< copies between the launch's own buffer and the shared buffer; a StagingExtent per row gives the place
+  kNone,     ///< none: copy engines move the bytes
+  kPool,     ///< copies between the packet pool, mapped on the device, and the shared buffer
+};
+
+/// How bytes cross the bus: row(method, name, path). The other halves of a row are plan::MethodTraits in
+/// src/plan/methods/ and copy::MethodMover in src/gpu/copy/methods/, each a constant with the name of the method.
+// clang-format off
+#define CATENA_TRANSFER_METHODS(row) \
+  row(kStaged, "staged", kStaging)   \
+  row(kStrided, "strided", kNone)    \
+  row(kGather, "gather", kPool)
+// clang-format on
+
 enum class TransferMethod : unsigned {
-  kStaged,   ///< the CPU copies to or from a pinned staging buffer, which one bulk copy moves; a kernel copies on the
-             ///< device
-  kStrided,  ///< 2-D copies over equally spaced slots: whole frames only, each as long as the longest
-  kGather,   ///< a kernel reads (to the device) or writes (to the host) the packet pool
+#define CATENA_METHOD(method, name, path) method,
+  CATENA_TRANSFER_METHODS(CATENA_METHOD)
+#undef CATENA_METHOD
 };
 
 }  // namespace catena

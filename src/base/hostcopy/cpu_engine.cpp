@@ -52,4 +52,7 @@ void make_moves(std::span<const Move> moves) {
 
 std::unique_ptr<Engine> make_cpu_engine() { return std::make_unique<CpuEngine>(); }
 
+Status probe_cpu_engine() { return absl::OkStatus(); }
+Result<std::unique_ptr<Engine>> open_cpu_engine() { return make_cpu_engine(); }
+
 }  // namespace catena::hostcopy

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 /// Moves within host memory: the engines that make them, and the choice of an engine.
 namespace catena::hostcopy {
@@ -49,5 +50,19 @@ class Engine {
 
 /// The CPU: a job is done when submit() returns.
 std::unique_ptr<Engine> make_cpu_engine();
+
+/// A kind of engine: a row of the table in engines.cpp. Any thread.
+struct EngineKind {
+  std::string_view name;  ///< key of open_engine()
+  /// OK if this machine has such an engine. Unavailable: the text names the missing part and how to get it.
+  Status (*probe)();
+  /// A new engine, owned by the caller and not configured. Errors: as probe().
+  Result<std::unique_ptr<Engine>> (*open)();
+};
+/// The kinds of this build; static storage.
+std::span<const EngineKind> engine_kinds();
+inline constexpr std::string_view kCpuEngine = "cpu";
+/// Opens an engine by the name of its kind. InvalidArgument lists the names; other errors: as EngineKind::open().
+Result<std::unique_ptr<Engine>> open_engine(std::string_view name);
 
 }  // namespace catena::hostcopy

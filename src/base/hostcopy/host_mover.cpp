@@ -12,8 +12,21 @@ namespace catena::hostcopy {
 
 using Clock = std::chrono::steady_clock;
 
-HostMover::HostMover(std::unique_ptr<Engine> engine, Engine::Limits const& limits, std::chrono::nanoseconds patience)
-    : patience_(patience), engine_(std::move(engine)) {
+namespace {
+
+std::unique_ptr<Engine> engine_or_cpu(Result<std::unique_ptr<Engine>> engine) {
+  if (engine.ok()) {
+    return *std::move(engine);
+  }
+  spdlog::warn("no copy engine: {}. The CPU copies in its place.", engine.status().ToString());
+  return make_cpu_engine();
+}
+
+}  // namespace
+
+HostMover::HostMover(Result<std::unique_ptr<Engine>> engine, Engine::Limits const& limits,
+                     std::chrono::nanoseconds patience)
+    : patience_(patience), engine_(engine_or_cpu(std::move(engine))) {
   if (const Status configured = engine_->configure(limits); !configured.ok()) {
     lose(configured);
   }

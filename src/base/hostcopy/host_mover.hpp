@@ -18,9 +18,9 @@ class HostMover {
   using Ticket = std::uint32_t;
   /// Uses the CPU.
   HostMover() : HostMover(make_cpu_engine(), {1, 1}, std::chrono::nanoseconds::max()) {}
-  /// Configures `engine` for `limits`. If that fails, or if the engine later fails or takes longer than `patience` for
-  /// a job, the CPU replaces it and a warning is logged.
-  HostMover(std::unique_ptr<Engine> engine, Engine::Limits const& limits, std::chrono::nanoseconds patience);
+  /// Configures `engine` for `limits`. If it is an error or that fails, or if the engine later fails or takes longer
+  /// than `patience` for a job, the CPU replaces it and a warning is logged.
+  HostMover(Result<std::unique_ptr<Engine>> engine, Engine::Limits const& limits, std::chrono::nanoseconds patience);
   HostMover(HostMover const&) = delete;
   HostMover& operator=(HostMover const&) = delete;
 

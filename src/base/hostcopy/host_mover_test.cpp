@@ -143,5 +143,20 @@ TEST_F(HostMoverTest, a_refused_job_means_a_lost_engine) {
   EXPECT_EQ(mover.engine().name(), "cpu");
 }
 
+TEST_F(HostMoverTest, the_cpu_replaces_an_engine_that_cannot_be_opened) {
+  HostMover mover(absl::UnavailableError("no such engine"), kLimits, kPatience);
+  run(mover);
+  EXPECT_EQ(mover.engine().name(), kCpuEngine);
+}
+
+TEST(Engines, open_by_the_names_of_their_kinds) {
+  for (EngineKind const& kind : engine_kinds()) {
+    const Result<std::unique_ptr<Engine>> engine = open_engine(kind.name);
+    EXPECT_EQ(engine.status().code(), kind.probe().code()) << kind.name;
+    EXPECT_TRUE(!engine.ok() || (*engine)->name() == kind.name);
+  }
+  EXPECT_EQ(std::string(open_engine("abacus").status().message()), "copy engine 'abacus' is not known; allowed: cpu");
+}
+
 }  // namespace
 }  // namespace catena::hostcopy

@@ -83,8 +83,8 @@ TEST(BitVector, summary_says_which_words_are_not_zero) {
 TEST(BitVector, ten_thousand_different_hosts_fit) {
   std::string text;
   for (std::uint32_t i = 0; i < kMaxRules; ++i) {  // a /32 in a /8 and a /24 of its own, as far as there are
-    text += concat("deny tcp ", packet::to_string({i << 8 | (i % 223 + 1) << 24, 32}), " ",
-                   packet::to_string({i << 16 | (i % 251) << 8, 32}), " ", i, " ", i, "\n");
+    text += concat("deny tcp ", to_string(packet::Ipv4Prefix{i << 8 | (i % 223 + 1) << 24, 32}), " ",
+                   to_string(packet::Ipv4Prefix{i << 16 | (i % 251) << 8, 32}), " ", i, " ", i, "\n");
   }
   const HostTables tables = tables_of(text);
   for (std::uint32_t i = 0; i < kMaxRules; i += 7) {

@@ -6,6 +6,7 @@
 
 #include "functions/classify/bit_vector.hpp"
 #include "functions/classify/linear_search.hpp"
+#include "functions/classify/rule_tree.hpp"
 #include "functions/classify/search.kernel.hpp"
 
 /// The match of the kernel's search for a tuple, possible as a packet or not.
@@ -19,16 +20,7 @@ struct HostTables : BitVector {
 };
 
 /// The key of a tuple, possible as a packet or not.
-inline Key key_of(Tuple const& tuple) {
-  Key key{};
-  key.src = tuple.src;
-  key.dst = tuple.dst;
-  key.sport = static_cast<std::uint16_t>(tuple.sport);
-  key.dport = static_cast<std::uint16_t>(tuple.dport);
-  key.protocol = static_cast<std::uint8_t>(tuple.protocol);
-  key.has_ports = tuple.has_ports ? 1 : 0;
-  return key;
-}
+inline Key key_of(Tuple const& tuple) { return classify::key_of({flow_key_of(tuple), tuple.has_ports}); }
 
 inline int find_by_bit_vector(HostTables const& tables, Tuple const& tuple) { return find_rule(tables, key_of(tuple)); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/packet/flow_key.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -16,6 +18,11 @@ struct Tuple {
   std::uint32_t protocol = 0;
   bool has_ports = true;
 };
+
+inline packet::FlowKey flow_key_of(Tuple const& tuple) {
+  return packet::FlowKey::of_v4(tuple.src, tuple.dst, static_cast<std::uint16_t>(tuple.sport),
+                                static_cast<std::uint16_t>(tuple.dport), static_cast<std::uint8_t>(tuple.protocol));
+}
 
 /// A rule as inclusive bounds, and first match by its definition: the oracle of rte_acl and of the bit vectors. Shares
 /// no code with either, nor with the parser.

@@ -3,6 +3,8 @@
 
 #include <catena/packet/headers.hpp>
 
+#include <absl/strings/ascii.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -57,7 +59,7 @@ Status parse_prefix(nf::TextCursor& cursor, std::string_view what, std::string_v
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
     return start.error(concat("the ", what, " has bits set after its prefix length; write ",
-                              packet::to_string({prefix.address & prefix.mask(), prefix.length}),
+                              to_string(packet::Ipv4Prefix{prefix.address & prefix.mask(), prefix.length}),
                               ", or a longer prefix"));
   }
   return absl::OkStatus();
@@ -139,10 +141,34 @@ Status parse_ports(nf::TextCursor& cursor, std::string_view what, Rule const& ru
   return absl::OkStatus();
 }
 
+/// Actions of other firewalls, in small letters, and the action here.
+struct OtherAction {
+  std::string_view word;
+  std::string_view action;
+};
+constexpr std::array<OtherAction, 9> kOtherActions{{
+    {"allow", "allow"},
+    {"accept", "allow"},
+    {"permit", "allow"},
+    {"pass", "allow"},
+    {"deny", "deny"},
+    {"drop", "deny"},
+    {"reject", "deny"},
+    {"block", "deny"},
+    {"discard", "deny"},
+}};
+
+/// "; did you mean 'deny'?", or empty.
+std::string meant_action(std::string_view word) {
+  const auto found = std::ranges::find(
+      kOtherActions, absl::AsciiStrToLower(absl::string_view(word.data(), word.size())), &OtherAction::word);
+  return found == kOtherActions.end() ? std::string() : concat("; did you mean '", found->action, "'?");
+}
+
 Status parse_readable(nf::TextCursor& cursor, Rule& rule) {
   const std::string_view action = cursor.word();
   if (action != "allow" && action != "deny") {
-    return cursor.error(concat(cursor.quoted_word(), " begins no rule; ", kReadableForm,
+    return cursor.error(concat(cursor.quoted_word(), " begins no rule", meant_action(action), "; ", kReadableForm,
                                "; the action is allow or deny; ClassBench lines begin with @"));
   }
   rule.action = action == "allow" ? Action::kAllow : Action::kDeny;

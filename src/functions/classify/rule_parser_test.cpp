@@ -107,7 +107,11 @@ TEST_P(BadRule, is_an_error_with_position_and_advice) { expect_refused(GetParam(
 INSTANTIATE_TEST_SUITE_P(
     Readable, BadRule,
     ::testing::Values(
-        BadText{"action", "allow any any any any any\n drop tcp any any any any\n", "2:2", "'drop' begins no rule"},
+        BadText{"action", "allow any any any any any\n drop tcp any any any any\n", "2:2",
+                "'drop' begins no rule; did you mean 'deny'?"},
+        BadText{"action_accept", "accept tcp any any any any\n", "1:1", "did you mean 'allow'?"},
+        BadText{"action_upper_case", "ALLOW tcp any any any any\n", "1:1", "did you mean 'allow'?"},
+        BadText{"action_no_word", "log tcp any any any any\n", "1:1", "'log' begins no rule; write a rule as"},
         BadText{"action_case", "DENY tcp any any any any\n", "1:1", "the action is allow or deny"},
         BadText{"action_alone", "deny\n", "1:5", "the protocol is missing; write a rule as `action protocol"},
         BadText{"protocol", "deny sctp any any any any\n", "1:6", "'sctp' is no protocol; write tcp, udp"},

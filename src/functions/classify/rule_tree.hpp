@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/status.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <array>
 #include <cstddef>
@@ -13,6 +14,17 @@
 #include "functions/classify/rule.hpp"
 
 namespace catena::classify {
+
+/// The compressed form of a packet's flow for rules, as the kernel makes it from fields. Precondition: IPv4 addresses.
+inline Key key_of(packet::PacketFlow const& flow) {
+  return {.src = flow.key.source.v4(),
+          .dst = flow.key.destination.v4(),
+          .sport = flow.key.source_port,
+          .dport = flow.key.destination_port,
+          .protocol = flow.key.protocol,
+          .has_ports = flow.has_ports ? u8{1} : u8{0},
+          .reserved = 0};
+}
 
 /// Finds the first matching rule, on the CPU without DPDK, by a decision tree (as HyperSplit: Qi, Xu, Yang, Xue, Li:
 /// "Packet classification algorithms: from theory to practice", INFOCOM 2009). A node compares one field with a value

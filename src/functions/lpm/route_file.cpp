@@ -22,7 +22,7 @@ Status parse_line(nf::TextCursor& cursor, Route& route) {
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
     return cursor.error(concat("the prefix has bits set after its length; write ",
-                               packet::to_string({prefix.address & prefix.mask(), prefix.length}),
+                               to_string(packet::Ipv4Prefix{prefix.address & prefix.mask(), prefix.length}),
                                ", or a longer one"));
   }
   cursor.skip_blanks();
@@ -66,7 +66,7 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
     Route const& first = same[0];
     Route const& second = same[1];
     return absl::InvalidArgumentError(concat(file, ":", second.line, ":1: prefix ",
-                                             packet::to_string({first.address, first.length}), " is on line ",
+                                             to_string(packet::Ipv4Prefix{first.address, first.length}), " is on line ",
                                              first.line, " already; delete one of the two lines"));
   }
   return routes;

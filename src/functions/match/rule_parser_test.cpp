@@ -213,6 +213,8 @@ TEST(RuleParser, rules_outside_the_subset_are_refused_by_name) {
                            "threshold:type limit;", "noalert;", "rawbytes;"}) {
     EXPECT_EQ(refusal_of(with(name)), name.substr(0, name.find_first_of(":;"))) << name;
   }
+  EXPECT_EQ(refusal_of(with("contnet:\"a\";")), "contnet (did you mean content?)");
+  EXPECT_EQ(refusal_of("alret ip any any -> any any (sid:1;)"), "action alret (did you mean alert?)");
   EXPECT_EQ(refusal_of(with("flow:established,only_stream;")), "flow only_stream");
   EXPECT_EQ(refusal_of(with("offset:from_elsewhere; byte_extract:1,0,from_elsewhere;")), "byte_extract");
   EXPECT_EQ(refusal_of("pass ip any any -> any any (sid:1;)"), "action pass");

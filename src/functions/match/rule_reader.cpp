@@ -3,11 +3,14 @@
 
 #include "functions/match/rule_values.hpp"
 
+#include <catena/nf/config.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace catena::match {
 namespace {
@@ -23,6 +26,14 @@ constexpr std::size_t kHeaderWords = 7;
 /// From here on ports are those of clients. Where a rule's server has ports below alone, its header tells direction.
 constexpr std::uint32_t kFirstClientPort = 32768;
 constexpr std::uint32_t kMaxByte = 0xFF;
+
+constexpr std::array<std::string_view, 2> kActions = {"alert", "drop"};
+
+/// "pcre", or "contnet (did you mean content?)": a word that is no option of the subset.
+std::string unknown_word(std::string_view word, std::span<const std::string_view> known) {
+  const std::string near = nf::misspelt(word, {known.begin(), known.end()});
+  return near.empty() ? std::string(word) : fmt::format("{} (did you mean {}?)", word, near);
+}
 
 template <std::size_t N>
 bool one_of(std::array<std::string_view, N> const& words, std::string_view word) {
@@ -98,7 +109,7 @@ void RuleReader::read_names() {
   if (header[0].text == "drop") {
     rule_.action = Action::kDrop;
   } else if (header[0].text != "alert") {
-    refuse(header[0].offset, fmt::format("action {}", header[0].text));
+    refuse(header[0].offset, fmt::format("action {}", unknown_word(header[0].text, kActions)));
   }
   if (header.size() > 1) {
     if (const auto protocol = protocol_of(header[1].text)) {
@@ -112,7 +123,7 @@ void RuleReader::read_names() {
   }
   for (Option const& option : text_.options) {
     if (!one_of(kOptions, option.name.text)) {
-      refuse(option.name.offset, std::string(option.name.text));
+      refuse(option.name.offset, unknown_word(option.name.text, kOptions));
     }
   }
 }

@@ -3,7 +3,8 @@
 
 #include "functions/match/rule.hpp"
 
-#include <arpa/inet.h>
+#include <catena/packet/address.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,17 +29,14 @@ std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t m
   return value;
 }
 
-std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
-  in_addr address{};
-  if (inet_pton(AF_INET, std::string(text).c_str(), &address) != 1) {
-    return std::nullopt;
-  }
-  return ntohl(address.s_addr);
+bool is_ipv6(std::string_view text) {
+  const std::string_view address = text.substr(0, text.find('/'));
+  return address.find(':') != std::string_view::npos && packet::Address::parse(address);
 }
 
-bool is_ipv6(std::string_view text) {
-  in6_addr address{};
-  return inet_pton(AF_INET6, std::string(text.substr(0, text.find('/'))).c_str(), &address) == 1;
+std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
+  const std::optional<packet::Address> address = packet::Address::parse(text);
+  return address && !is_ipv6(text) ? std::optional(address->v4()) : std::nullopt;
 }
 
 /// Recursive descent over one expression. The first error is kept; after it every function returns at once.

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/core/transfer.hpp"
+#include "base/core/transfer_methods.hpp"
 #include "base/hostcopy/engine.hpp"
 #include "gpu/copy/staging_extent.hpp"
 #include "gpu/device/device.hpp"
@@ -44,7 +44,7 @@ struct Bodies {
 ///   kToDevice: prepare() -> moves_in() -> enqueue() -> the caller's kernel
 ///   kToHost:   prepare() -> the caller's kernel -> enqueue() -> wait -> moves_out()
 ///
-/// The caller's kernel copies on the device (kStaged) or across the bus (kGather); kStrided needs none.
+/// kernel_path(method()) is the work of the caller's kernel.
 ///
 /// Belongs to one thread at a time.
 class BodyCopy {
@@ -75,7 +75,7 @@ inline constexpr std::uint32_t kFewPackets = 256;
 
 /// Chooses a method for each launch. Few packets: kGather, if the device supports it and the plan does not require
 /// kStaged. Otherwise: the planned method if it supports the launch's packets, else the next best method of this device
-/// (kGather, then kStaged). kStrided cannot carry payloads.
+/// (kGather, then kStaged).
 class BodyMover {
  public:
   BodyMover(TransferMethod planned, Direction direction, bool payloads, bool pool_is_mapped);

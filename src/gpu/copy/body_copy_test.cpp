@@ -33,9 +33,9 @@ class BodyCopies : public ::testing::Test {
       layers_[slot] = {14,
                        34,
                        42,
+                       packet::AddressFamily::kIpv4,
                        packet::kIpv4 | packet::kUdp | packet::kPorts,
-                       static_cast<u16>(length_[slot] - 42U),
-                       static_cast<u16>(length_[slot] - 14U)};
+                       static_cast<u16>(length_[slot] - 42U)};
     }
   }
   Bodies bodies(std::vector<std::uint32_t> const& slots, std::vector<SlotRun> const& own) {

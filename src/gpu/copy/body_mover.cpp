@@ -3,7 +3,21 @@
 
 #include "gpu/copy/methods.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace catena::copy {
+namespace {
+
+constexpr std::array<MethodMover const*, kTransferMethods.size()> kMovers{
+#define CATENA_METHOD(method, name, path) &methods::method,
+    CATENA_TRANSFER_METHODS(CATENA_METHOD)
+#undef CATENA_METHOD
+};
+
+}  // namespace
+
+MethodMover const& mover_of(TransferMethod method) { return *kMovers[static_cast<std::size_t>(method)]; }
 
 MemoryPlace place_of(Bodies const& bodies, std::uint32_t slot) {
   const std::uint32_t offset = bodies.meta->offset[slot];
@@ -16,11 +30,14 @@ MemoryPlace place_of(Bodies const& bodies, std::uint32_t slot) {
 }
 
 BodyMover::BodyMover(TransferMethod planned, Direction direction, bool payloads, bool pool_is_mapped) {
-  if (planned == TransferMethod::kStrided && !payloads) {
-    methods_.push_back(make_strided(direction));
-  }
   const bool may_gather = pool_is_mapped && planned != TransferMethod::kStaged;
-  methods_.push_back(may_gather ? make_gather(direction) : make_staged(direction));
+  const TransferMethod next_best = may_gather ? TransferMethod::kGather : TransferMethod::kStaged;
+  const bool is_available =
+      (!payloads || mover_of(planned).carries_payloads) && (pool_is_mapped || !needs_mapped_pool(planned));
+  if (planned != next_best && is_available) {
+    methods_.push_back(mover_of(planned).make(direction));
+  }
+  methods_.push_back(mover_of(next_best).make(direction));
 }
 
 bool BodyMover::is_for_kernel(std::size_t packets) const {
@@ -40,7 +57,9 @@ BodyCopy& BodyMover::choose(Bodies const& bodies, std::size_t& staging_bytes) {
 }
 
 std::size_t BodyMover::max_staging_bytes(std::uint32_t packets) const {
-  return methods_.back()->method() == TransferMethod::kStaged ? packets * kMaxStagedBytes : 0;
+  const bool may_stage =
+      std::ranges::any_of(methods_, [](std::unique_ptr<BodyCopy> const& copy) { return uses_staging(copy->method()); });
+  return may_stage ? packets * kMaxStagedBytes : 0;
 }
 
 }  // namespace catena::copy

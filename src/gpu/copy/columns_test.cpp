@@ -45,9 +45,9 @@ class ColumnsTest : public ::testing::Test {
       layers_[slot] = {.l3 = 14,
                        .l4 = 34,
                        .payload = 42,
+                       .family = packet::AddressFamily::kIpv4,
                        .flags = packet::kIpv4 | packet::kUdp | packet::kPorts,
-                       .payload_length = 58,
-                       .l3_length = 86};
+                       .payload_length = 58};
     }
     layers_[kNoIp].flags = 0;
     layers_[kIcmp].flags = packet::kIpv4 | packet::kIcmp;

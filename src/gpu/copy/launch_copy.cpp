@@ -18,7 +18,7 @@ Result<std::unique_ptr<TransferKernels>> TransferKernels::load(device::Device& d
                                                                SharedBuffer const& shared, std::string_view name) {
   SharedStep const& step = *plan.shared;
   for (const TransferMethod route : {step.columns_in, step.columns_out, step.body_in, step.body_out}) {
-    if (route == TransferMethod::kGather && shared.mapped() == nullptr) {
+    if (needs_mapped_pool(route) && shared.mapped() == nullptr) {
       return absl::InvalidArgumentError(
           concat("kernel '", name, "': the packet pool is not mapped on ", device.info().name));
     }

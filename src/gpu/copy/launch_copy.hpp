@@ -74,11 +74,11 @@ struct KernelArguments {
   kernel::LaunchParams params;  ///< of the moved bytes; the caller sets count, state and spill area
 };
 
-/// Transfer methods of a batch's bodies.
-struct BodyMethods {
-  TransferMethod in = TransferMethod::kStrided;
-  TransferMethod out = TransferMethod::kStrided;
-  bool operator==(BodyMethods const&) const = default;
+/// The transfer kernels' work on a batch's bodies.
+struct BodyPaths {
+  KernelPath in = KernelPath::kNone;
+  KernelPath out = KernelPath::kNone;
+  bool operator==(BodyPaths const&) const = default;
 };
 
 /// The copies of one launch in both directions, and their memory: all bus transfers of the launch except its state and
@@ -127,9 +127,9 @@ class LaunchCopy {
   /// frame do not fit its place in staging, the row is marked as faulted instead.
   virtual void apply(std::vector<hostcopy::Move>& moves) = 0;
 
-  /// The batch's methods, if launch_in(), the kernel and launch_out() enqueue the same work for all batches with these
-  /// methods and at most as many rows; else nullopt.
-  virtual std::optional<BodyMethods> repeatable() const { return std::nullopt; }
+  /// The batch's paths, if launch_in(), the kernel and launch_out() enqueue the same work for all batches with these
+  /// paths and at most as many rows; else nullopt.
+  virtual std::optional<BodyPaths> repeatable() const { return std::nullopt; }
   /// Acts as prepare() for a batch of `rows` rows whose bodies use the default methods. For recording its kernels.
   virtual void assume_default(std::uint32_t /*rows*/) {}
 

@@ -16,7 +16,7 @@ namespace {
 /// Fields of a move that travel as columns: all of fixed size, but those in a frame that travels as one piece, and
 /// those of the header where a kernel takes them from the packet pool.
 packet::FieldSet shared_columns(packet::FieldSet moved, TransferMethod route) {
-  const bool metadata_alone = packet::has_frame(moved) || route == TransferMethod::kGather;
+  const bool metadata_alone = packet::has_frame(moved) || needs_mapped_pool(route);
   return fixed_size(metadata_alone ? moved & packet::kMetaFields : moved);
 }
 
@@ -78,8 +78,7 @@ packet::FieldSet out_columns(LaunchPlan const& plan) {
 device::ProgramSource transfer_source(LaunchPlan const& plan, bool in) {
   SharedStep const& step = *plan.shared;
   const packet::FieldSet moved = in ? step.to_device : step.to_host;
-  const bool is_mapped =
-      (in ? step.columns_in : step.columns_out) == TransferMethod::kGather && !packet::has_frame(moved);
+  const bool is_mapped = needs_mapped_pool(in ? step.columns_in : step.columns_out) && !packet::has_frame(moved);
   device::ProgramSource source = program::with_sdk(catena_kernel_transfer());
   program::define_fields(source, kColumns, in ? in_columns(plan) : out_columns(plan));
   program::define_fields(source, kMappedColumns, is_mapped ? fixed_size(moved & packet::kFrameFields) : 0);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/core/transfer.hpp"
+#include "base/core/transfer_methods.hpp"
 #include "gpu/device/device.hpp"
 
 /// The transfers of a plan around an NF's kernel, and the sources of the transfer kernels.

@@ -45,7 +45,8 @@ std::vector<std::uint32_t> slot_range(std::uint32_t begin, std::uint32_t end) {
 }
 
 // RFC 791 and RFC 9293: one VLAN tag, 4 bytes of IPv4 options, 8 of TCP options, 100 of payload, 6 of padding
-constexpr packet::Layers kTcpLayers{18, 42, 70, packet::kIpv4 | packet::kTcp | packet::kPorts, 100, 152};
+constexpr packet::Layers kTcpLayers{
+    18, 42, 70, packet::AddressFamily::kIpv4, packet::kIpv4 | packet::kTcp | packet::kPorts, 100};
 constexpr std::uint32_t kTcpLength = 176;
 
 TEST(CopyFields, each_field_is_where_the_headers_have_it) {
@@ -77,7 +78,7 @@ TEST(CopyFields, all_fields_one_by_one_are_the_frame) {
 }
 
 TEST(CopyFields, icmp_has_its_checksum_in_the_middle) {
-  constexpr packet::Layers kIcmpLayers{14, 34, 42, packet::kIpv4 | packet::kIcmp, 20, 48};
+  constexpr packet::Layers kIcmpLayers{14, 34, 42, packet::AddressFamily::kIpv4, packet::kIpv4 | packet::kIcmp, 20};
   EXPECT_EQ(changed(fields(packet::kIcmpHeader), kIcmpLayers, 62),
             (std::vector<std::uint32_t>{34, 35, 38, 39, 40, 41}));
   EXPECT_EQ(changed(fields(packet::kL4Checksum), kIcmpLayers, 62), slot_range(36, 38));

@@ -35,8 +35,12 @@ struct Pool {
     }
     offset.fill(kRewrittenOffset);
     length.fill(kPayload + 100);
-    layers.fill(
-        {.l3 = 14, .l4 = 34, .payload = kPayload, .flags = packet::kIpv4, .payload_length = 100, .l3_length = 128});
+    layers.fill({.l3 = 14,
+                 .l4 = 34,
+                 .payload = kPayload,
+                 .family = packet::AddressFamily::kIpv4,
+                 .flags = packet::kIpv4,
+                 .payload_length = 100});
     std::iota(slots.begin(), slots.end(), 0U);
   }
   std::span<std::byte> bytes() { return {memory.get(), kRewrittenSlots * packet::kSlotBytes}; }
@@ -122,7 +126,7 @@ TEST_P(RewrittenTest, packets_of_other_batches_keep_their_marks) {
   expect_payloads(after_moving(0), {3, 8});
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, RewrittenTest, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, RewrittenTest, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 }  // namespace

@@ -43,7 +43,7 @@ SharedCopy::Side SharedCopy::make_side(bool in) const {
   side.moved = in ? step.to_device : step.to_host;
   side.columns = in ? in_columns(plan) : out_columns(plan);
   side.body = frames_of(side.moved);
-  const bool maps_header_fields = (in ? step.columns_in : step.columns_out) == TransferMethod::kGather &&
+  const bool maps_header_fields = needs_mapped_pool(in ? step.columns_in : step.columns_out) &&
                                   !packet::has_frame(side.moved) && (side.moved & packet::kFrameFields) != 0;
   side.has_kernel = side.columns != 0 || maps_header_fields;
   if (side.body != Frames::kNone) {
@@ -91,7 +91,7 @@ Status SharedCopy::allocate(device::Stream& stream) {
 
 void SharedCopy::choose_method(Side& side) {
   side.body_copy = nullptr;
-  side.method = TransferMethod::kStrided;
+  side.path = KernelPath::kNone;
   side.frames_bytes = 0;
   if (!side.mover || rows_->size() == 0) {
     return;
@@ -107,7 +107,7 @@ void SharedCopy::choose_method(Side& side) {
                  spec.headroom,
                  spec.tailroom};
   side.body_copy = &side.mover->choose(side.bodies, side.frames_bytes);
-  side.method = side.body_copy->method();
+  side.path = kernel_path(side.body_copy->method());
 }
 
 void SharedCopy::write_head() {
@@ -146,7 +146,7 @@ void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux, s
 }
 
 bool SharedCopy::needs_kernel(Side const& side) const {
-  return is_warming_up_ || side.has_kernel || side.method != TransferMethod::kStrided;
+  return is_warming_up_ || side.has_kernel || side.path != KernelPath::kNone;
 }
 
 std::uint32_t SharedCopy::lane_bits(Side const& side, std::uint32_t max_rows) {
@@ -176,7 +176,7 @@ Status SharedCopy::launch_transfer(device::CommandRecorder& target, Side const& 
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
   params.frames_bytes = side.frames_bytes;
   params.flags_offset = offset_in_out_buffer(layout_.out) + sizeof(FaultReport);
-  params.body = side.method;
+  params.body = side.path;
   params.fused_upload = fused_upload ? 1 : 0;
   params.lane_bits = lane_bits(side, max_rows);
   const std::array<device::KernelArgument, 6> arguments{batch_.get(),
@@ -224,15 +224,15 @@ Status SharedCopy::launch_out(device::CommandRecorder& target, std::uint32_t max
   return needs_kernel(out_) ? launch_transfer(target, out_, max_rows, false) : absl::OkStatus();
 }
 
-std::optional<BodyMethods> SharedCopy::repeatable() const {
-  const bool is_same = reads_host_memory() && writes_to_host() && in_.method != TransferMethod::kStaged &&
-                       out_.method != TransferMethod::kStaged;
-  return is_same ? std::optional(BodyMethods{in_.method, out_.method}) : std::nullopt;
+std::optional<BodyPaths> SharedCopy::repeatable() const {
+  const bool is_same =
+      reads_host_memory() && writes_to_host() && in_.path != KernelPath::kStaging && out_.path != KernelPath::kStaging;
+  return is_same ? std::optional(BodyPaths{in_.path, out_.path}) : std::nullopt;
 }
 
 void SharedCopy::assume_default(std::uint32_t rows) {
   for (Side* side : {&in_, &out_}) {
-    side->method = side->mover ? side->mover->default_method(rows) : TransferMethod::kStrided;
+    side->path = side->mover ? kernel_path(side->mover->default_method(rows)) : KernelPath::kNone;
   }
 }
 
@@ -341,7 +341,7 @@ void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row,
   }
   // what a faulted row says about its packet is not believed
   columns_out_.scatter(batch, out(layout_.out_columns), layout_.padded, first_row, faulted_rows(first_row));
-  if (out_.body_copy == nullptr || out_.body_copy->method() != TransferMethod::kStaged) {
+  if (out_.path != KernelPath::kStaging) {
     return;
   }
   const std::span<const std::byte> frames{out(layout_.frames_out), out_.frames_bytes};

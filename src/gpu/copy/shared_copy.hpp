@@ -28,7 +28,7 @@ class SharedCopy final : public LaunchCopy {
   Status launch_out(device::CommandRecorder& target, std::uint32_t max_rows) override;
   Status enqueue_out(device::Stream& stream) override;
   void apply(std::vector<hostcopy::Move>& moves) override;
-  std::optional<BodyMethods> repeatable() const override;
+  std::optional<BodyPaths> repeatable() const override;
   void assume_default(std::uint32_t rows) override;
   kernel::Extent spill_extent(std::uint32_t row) const override;
   std::size_t spill_bytes() const override {
@@ -46,7 +46,7 @@ class SharedCopy final : public LaunchCopy {
     // of the batch in flight
     Bodies bodies;
     BodyCopy* body_copy = nullptr;
-    TransferMethod method = TransferMethod::kStrided;
+    KernelPath path = KernelPath::kNone;
     std::size_t frames_bytes = 0;
   };
   /// Byte positions of one batch in the launch buffer; host staging has the same shape.

@@ -49,10 +49,10 @@ inline bool fits(Move const& move, u64 launch_bytes, TransferSizes const& sizes)
       lies_in(params.slots_offset, padded * params.slots_row_bytes + rows * sizeof(u32), launch_bytes) &&
       (In ? lies_in(params.head_offset, sizeof(LaunchHeader) + padded * kColumns, launch_bytes)
           : lies_in(params.flags_offset, padded * (1 + kColumns), sizes.out));
-  const bool is_staged = params.body != TransferMethod::kStrided && params.body != TransferMethod::kGather;
+  const bool is_staged = params.body != KernelPath::kNone && params.body != KernelPath::kPool;
   const bool has_bodies = !is_staged || (lies_in(params.extents_offset, rows * sizeof(StagingExtent), launch_bytes) &&
                                          lies_in(params.frames_offset, params.frames_bytes, launch_bytes));
-  const bool needs_pool = CATENA_MAPPED_COLUMNS != 0 || params.body == TransferMethod::kGather;
+  const bool needs_pool = CATENA_MAPPED_COLUMNS != 0 || params.body == KernelPath::kPool;
   return is_aligned && has_rows && has_bodies && shared_buffer_bytes(params.slots) <= sizes.shared &&
          (!needs_pool || static_cast<u64>(params.slots) * packet::kSlotBytes <= sizes.pool);
 }
@@ -270,11 +270,11 @@ inline void move_in(const u8* launch_buffer, u64 launch_bytes, u8* shared, u8* p
   }
   const u8* columns = launch_buffer + params.head_offset + sizeof(LaunchHeader);
   const Where at = where<CATENA_COLUMNS>(shared, columns, move, row, true);
-  if (params.body != TransferMethod::kStrided) {
+  if (params.body != KernelPath::kNone) {
     u32 begin = 0;
     u32 end = 0;
     body_range(at, begin, end);
-    if (params.body == TransferMethod::kGather) {
+    if (params.body == KernelPath::kPool) {
       copy_range(row, row.twin, row.original, begin, end);
     } else {
       const u8* from = launch_buffer + staging_of(move, row, begin, end);
@@ -296,11 +296,11 @@ inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams co
   }
   u8* columns = out + params.flags_offset + move.padded;
   const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, move, row, row.row < move.head.processed);
-  if (params.body != TransferMethod::kStrided) {
+  if (params.body != KernelPath::kNone) {
     u32 begin = 0;
     u32 end = 0;
     body_range(at, begin, end);
-    if (params.body == TransferMethod::kGather) {
+    if (params.body == KernelPath::kPool) {
       if (CATENA_BODY == 2 && begin < end) {
         begin = packet::cache_line_begin(begin);
         end = packet::cache_line_end(end);

@@ -19,15 +19,15 @@ struct alignas(16) UploadBlock {
 struct TransferParams {
   u64 head_offset;     ///< of the LaunchHeader; moving in, the columns of the moved fields follow
   u64 slots_offset;    ///< slot numbers, u32 per row; plus `slots_row_bytes` for each padded row
-  u64 extents_offset;  ///< kStaged: a StagingExtent per row
+  u64 extents_offset;  ///< kStaging: a StagingExtent per row
   u64 frames_offset;
   u64 frames_bytes;
   u64 flags_offset;  ///< moving out: fault flags, one byte per row, then columns; faulted rows are not moved
   u32 slots_row_bytes;
   u32 slots;
-  TransferMethod body;  ///< kStrided also without a body: the kernel does not move it
-  u32 fused_upload;     ///< moving in, 1: the launch buffer is still in host memory at `out`, and the kernel uploads it
-  u32 lane_bits;        ///< log2 of the work-items per packet
+  KernelPath body;   ///< kNone also without a body
+  u32 fused_upload;  ///< moving in, 1: the launch buffer is still in host memory at `out`, and the kernel uploads it
+  u32 lane_bits;     ///< log2 of the work-items per packet
   u32 reserved;
 };
 static_assert(sizeof(TransferParams) == 72);

@@ -14,13 +14,8 @@
 #include <span>
 #include <string_view>
 
-/// Functions of every backend for device.cpp, and checks common to all backends.
+/// Checks common to all backends. registry.cpp declares the functions of each backend.
 namespace catena::device {
-
-Probe probe_cuda();
-Result<std::unique_ptr<Device>> open_cuda(int ordinal);
-Probe probe_opencl();
-Result<std::unique_ptr<Device>> open_opencl(int ordinal);
 
 /// Number of the first device other than this machine's own cores, as for Backend::open(); nullopt if no such device
 /// exists.

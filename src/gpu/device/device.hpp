@@ -277,6 +277,8 @@ struct Backend {
 };
 /// The backends of this build, in the order in which `auto` tries them; static storage.
 std::span<const Backend> backends();
+/// Their names, in this order.
+std::vector<std::string_view> backend_names();
 /// The probes of all backends. Never fails: failures are in the probes.
 std::vector<Probe> probe();
 

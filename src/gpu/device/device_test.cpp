@@ -961,8 +961,22 @@ TEST_P(DeviceTest, threads_may_launch_the_same_kernel_on_streams_of_their_own) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DeviceTest,
-                         ::testing::Values("opencl", "cuda", "faulty", "remote_opencl", "remote_cuda"),
+/// All that device_of() opens.
+std::vector<std::string_view> tested_devices() {
+  static const std::vector<std::string> kServed = [] {
+    std::vector<std::string> names;
+    for (const std::string_view backend : backend_names()) {
+      names.push_back(concat(kRemote, backend));
+    }
+    return names;
+  }();
+  std::vector<std::string_view> names = backend_names();
+  names.emplace_back("faulty");
+  names.insert(names.end(), kServed.begin(), kServed.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::ValuesIn(tested_devices()),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 /// Never ready, and counts how often it was asked.

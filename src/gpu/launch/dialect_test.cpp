@@ -249,8 +249,8 @@ TEST_P(DialectTest, fields_are_read_and_written_in_network_order_and_metadata_in
     const auto layers = get<packet::Layers>(before.batch, before.in_column(packet::kMetaLayers, row));
     want.push_back(layers.l3 | static_cast<std::uint32_t>(layers.l4) << 8 |
                    static_cast<std::uint32_t>(layers.payload) << 16);
-    want.push_back(layers.flags | static_cast<std::uint32_t>(layers.payload_length) << 8);
-    want.push_back(layers.l3_length);
+    want.push_back(layers.flags | static_cast<std::uint32_t>(layers.payload_length) << 16);
+    want.push_back(static_cast<std::uint32_t>(layers.family));
     const std::size_t aux = before.aux_at + row * sizeof(Aux);
     want.push_back(get<std::uint32_t>(before.batch, aux));
     want.push_back(get<std::uint32_t>(before.batch, aux + 4));
@@ -535,7 +535,7 @@ TEST_P(DialectTest, lanes_share_a_packet) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DialectTest, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, DialectTest, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 }  // namespace

@@ -50,8 +50,8 @@ CATENA_KERNEL(fields) {
   put(packet.get<packet::kMetaOffset>());
   const packet::Layers layers = packet.layers();
   put(layers.l3 | layers.l4 << 8 | layers.payload << 16);
-  put(static_cast<u32>(layers.flags) | static_cast<u32>(layers.payload_length) << 8);
-  put(layers.l3_length);
+  put(static_cast<u32>(layers.flags) | static_cast<u32>(layers.payload_length) << 16);
+  put(static_cast<u32>(layers.family));
   const Aux aux = packet.aux<Aux>();
   put(aux.first);
   put(static_cast<u32>(aux.second) | static_cast<u32>(aux.third) << 16 | static_cast<u32>(aux.fourth) << 24);

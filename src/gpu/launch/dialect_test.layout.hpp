@@ -84,9 +84,9 @@ inline void put_layouts(Put put) {
     put(CATENA_TEST_OFFSET(object, l3));
     put(CATENA_TEST_OFFSET(object, l4));
     put(CATENA_TEST_OFFSET(object, payload));
+    put(CATENA_TEST_OFFSET(object, family));
     put(CATENA_TEST_OFFSET(object, flags));
     put(CATENA_TEST_OFFSET(object, payload_length));
-    put(CATENA_TEST_OFFSET(object, l3_length));
   }
   {
     LaunchParams object = {};

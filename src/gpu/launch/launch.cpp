@@ -54,15 +54,15 @@ Status Launch::record_commands() {
   for (std::uint32_t rows = kMinRecordedRows; max_rows < bounds_.max_packets; rows *= 2) {
     max_rows = std::min(rows, bounds_.max_packets);
     copy_->assume_default(max_rows);
-    if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
-      CATENA_RETURN_IF_ERROR(kernels_for(max_rows, *methods).status());
+    if (const std::optional<copy::BodyPaths> paths = copy_->repeatable()) {
+      CATENA_RETURN_IF_ERROR(kernels_for(max_rows, *paths).status());
     }
   }
   return absl::OkStatus();
 }
 
-Result<Launch::Kernels const*> Launch::kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods) {
-  const KernelsKey key{max_rows, methods, timestamps_.started()};
+Result<Launch::Kernels const*> Launch::kernels_for(std::uint32_t max_rows, copy::BodyPaths const& paths) {
+  const KernelsKey key{max_rows, paths, timestamps_.started()};
   const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](Kernels const& k) { return k.key == key; });
   if (known != kernels_.end()) {
     return &*known;
@@ -162,10 +162,10 @@ Result<std::vector<double>> Launch::time_kernel(device::Partition* partition, st
 }
 
 Status Launch::enqueue_kernels() {
-  if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
+  if (const std::optional<copy::BodyPaths> paths = copy_->repeatable()) {
     const std::uint32_t max_rows =
         std::min(std::max(std::bit_ceil(rows_.size()), kMinRecordedRows), bounds_.max_packets);
-    CATENA_ASSIGN_OR_RETURN(Kernels const* const kernels, kernels_for(max_rows, *methods));
+    CATENA_ASSIGN_OR_RETURN(Kernels const* const kernels, kernels_for(max_rows, *paths));
     kernel_ran_ = true;
     const auto compute = [&] { return stream_->enqueue(*kernels->commands); };
     if (is_divided()) {

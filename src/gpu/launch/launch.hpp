@@ -172,7 +172,7 @@ class Launch {
   /// Determines the kernels of a batch and their arguments, except for the content of the LaunchHeader.
   struct KernelsKey {
     std::uint32_t max_rows = 0;
-    copy::BodyMethods methods;
+    copy::BodyPaths paths;
     bool is_traced = false;
     bool operator==(KernelsKey const&) const = default;
   };
@@ -204,7 +204,7 @@ class Launch {
   Result<device::CommandBuffer*> new_commands(device::Partition* partition);
   /// Whether the NF's kernel and the transfer kernels are separate recordings.
   bool is_divided() const { return bounds_.serializer != nullptr || bounds_.moves != bounds_.partition; }
-  Result<Kernels const*> kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods);
+  Result<Kernels const*> kernels_for(std::uint32_t max_rows, copy::BodyPaths const& paths);
   Status launch_nf(device::CommandRecorder& target, std::uint32_t work_packets);
   Status enqueue_kernels();
   void start_moves();

@@ -127,7 +127,7 @@ std::vector<std::pair<const char*, TransferLie>> transfer_lies() {
       {"frames in front", [](auto& params, auto&) { params.frames_offset = ~std::uint64_t{15}; }},
       {"long frames", [](auto& params, auto&) { params.frames_bytes = LaunchBuffer::kFramesBytes + 1; }},
       {"more slots", [](auto& params, auto&) { params.slots = kLiesSlots + 1; }},
-      {"a pool that is not there", [](auto& params, auto&) { params.body = TransferMethod::kGather; }},
+      {"a pool that is not there", [](auto& params, auto&) { params.body = KernelPath::kPool; }},
       {"work-items without end", [](auto& params, auto&) { params.lane_bits = 31; }},
   };
 }
@@ -154,7 +154,7 @@ TEST_P(LaunchLies, of_what_moves_packets_move_nothing) {
       params.frames_bytes = LaunchBuffer::kFramesBytes;
       params.flags_offset = sizeof(FaultReport);
       params.slots = kLiesSlots;
-      params.body = TransferMethod::kStaged;
+      params.body = KernelPath::kStaging;
       LaunchHeader head{kRows, kRows, 0, 0};
       lie(params, head);
       std::memcpy(launch.bytes.data(), &head, sizeof head);
@@ -231,7 +231,7 @@ TEST_P(LaunchLies, of_an_nfs_kernel_are_counted_and_do_nothing_else) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, LaunchLies, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, LaunchLies, ::testing::ValuesIn(device::backend_names()),
                          [](auto const& backend) { return std::string(backend.param); });
 
 }  // namespace

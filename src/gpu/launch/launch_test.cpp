@@ -317,7 +317,7 @@ std::string launch_name(::testing::TestParamInfo<std::tuple<std::string_view, Us
   return std::string(std::get<0>(test.param)) + "_" + kNames[static_cast<int>(std::get<1>(test.param))];
 }
 INSTANTIATE_TEST_SUITE_P(backends, LaunchTest,
-                         ::testing::Combine(::testing::Values("opencl", "cuda"),
+                         ::testing::Combine(::testing::ValuesIn(device::backend_names()),
                                             ::testing::Values(Use::kDirect, Use::kStaged, Use::kStrided, Use::kMapped)),
                          launch_name);
 

@@ -41,6 +41,7 @@ constexpr std::chrono::milliseconds kLinkPoll{10};
 /// kernel takes the outer VLAN tag out of received frames, and it discards frames above the interface's MTU without
 /// counting them.
 constexpr std::string_view kAfPacket = "net_af_packet";
+constexpr std::string_view kAfXdp = "net_af_xdp";
 /// Frames of the socket's ring whose room, less what the kernel needs, is just what a slot holds after its headroom;
 /// 128 of them fill 61 pages without a gap.
 constexpr std::uint32_t kAfPacketFrameBytes = 1952;
@@ -345,9 +346,11 @@ Status EthdevPort::set_up_queue(std::uint16_t number) {
                                              needed, " slots, not ", pool.slots()));
   }
   const auto socket = static_cast<unsigned int>(rte_eth_dev_socket_id(probed_.id));
-  CATENA_RETURN_IF_ERROR(
-      check(rte_eth_rx_queue_setup(probed_.id, number, rx_descriptors, socket, nullptr, mbufs_[number]->mempool()),
-            "no receive queue"));
+  CATENA_RETURN_IF_ERROR(check(
+      rte_eth_rx_queue_setup(probed_.id, number, rx_descriptors, socket, nullptr, mbufs_[number]->mempool()),
+      driver_ == kAfXdp ? "AF_XDP gives no receive queue over the packet pool: write `dev: INTERFACE` in place of "
+                          "this device"
+                        : "no receive queue"));
   return check(rte_eth_tx_queue_setup(probed_.id, number, tx_descriptors, socket, nullptr), "no transmit queue");
 }
 

@@ -12,8 +12,10 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <mutex>
 #include <optional>
@@ -119,6 +121,21 @@ class StartFolder {
   std::string folder_;  ///< empty: DPDK's own serves
 };
 
+constexpr std::string_view kHugepageHelp =
+    "; a PCI device needs reserved hugepages: echo 1024 | sudo tee /proc/sys/vm/nr_hugepages";
+
+/// Whether hugepages of any size are reserved.
+bool has_hugepages() {
+  std::error_code error;
+  for (auto const& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+    std::uint64_t pages = 0;
+    if (std::ifstream(size.path() / "nr_hugepages") >> pages; pages > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Status initialize(std::span<const std::string> extra) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -144,8 +161,11 @@ Status initialize(std::span<const std::string> extra) {
   if (rte_errno == EALREADY) {
     return absl::FailedPreconditionError("DPDK was already started by other code of this process");
   }
-  return absl::UnavailableError(
-      concat("DPDK did not start: ", rte_strerror(rte_errno), "; its command line was: ", command_line));
+  const int error = rte_errno;
+  const bool lacks_hugepages = !names_any(arguments, {"--no-huge"}) && !has_hugepages();
+  return absl::UnavailableError(concat("DPDK did not start: ", rte_strerror(error),
+                                       lacks_hugepages ? kHugepageHelp : std::string_view(),
+                                       "; its command line was: ", command_line));
 }
 
 }  // namespace

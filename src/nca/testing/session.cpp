@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nca/testing/session.hpp"
 
+#include "gpu/device/device.hpp"
+
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -26,10 +28,10 @@ Context open(std::string const& device) {
 
 std::vector<std::string> const& device_names() {
   static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names;
-    for (std::string name : {"cpu", "opencl", "cuda"}) {
-      if (open(name) != nullptr) {
-        names.push_back(name);
+    std::vector<std::string> names{"cpu"};
+    for (const std::string_view backend : device::backend_names()) {
+      if (open(std::string(backend)) != nullptr) {
+        names.emplace_back(backend);
       }
     }
     return names;

@@ -26,7 +26,7 @@ using Stream = std::unique_ptr<nca_stream, AbortStream>;
 
 /// Opens a device; null if it is not available.
 Context open(std::string const& device);
-/// The available ones of "cpu", "opencl" and "cuda".
+/// The available ones of "cpu" and the backends of devices.
 std::vector<std::string> const& device_names();
 
 std::string text_of(nca_context const& context);

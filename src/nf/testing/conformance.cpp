@@ -270,7 +270,8 @@ bool register_conformance(std::string const& name, Descriptor const& descriptor,
   };
   std::vector<Processor> processors{"cpu"};
   if (descriptor.has_kernel) {
-    processors.insert(processors.end(), {"opencl", "cuda"});
+    const std::vector<std::string_view> backends = device::backend_names();
+    processors.insert(processors.end(), backends.begin(), backends.end());
     add("the_kernel_compiles_for_cuda", "cpu", &ConformanceTest::the_kernel_compiles_for_cuda);
     add("the_kernel_passes_the_static_check", "cpu", &ConformanceTest::the_kernel_passes_the_static_check);
   }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 
 #include "nf/record.hpp"
 #include "nf/testing/decide.hpp"
@@ -105,8 +106,9 @@ std::string name_of(device::Device const* device) { return device == nullptr ? "
 std::vector<device::Device*> const& devices() {
   static const auto kOpened = [] {
     std::vector<std::unique_ptr<device::Device>> opened;
-    for (const char* backend : {"opencl", "cuda"}) {
-      if (auto device = device::open(device::DevicePreference::of(backend)); device.ok()) {
+    // the last backend first: OpenCL, which most machines have
+    for (device::Backend const& backend : std::views::reverse(device::backends())) {
+      if (auto device = device::open(device::DevicePreference::of(backend.name)); device.ok()) {
         opened.push_back(std::move(device).value());
       } else {
         spdlog::warn("tests run without one kind of device: {}", device.status().ToString());

@@ -30,13 +30,13 @@ class Painter {
   std::vector<std::uint8_t> owners_;
 };
 
-void paint_ipv4(Painter& painter, packet::Layers const& layers, std::uint32_t length) {
+void paint_ipv4(Painter& painter, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers) {
   const std::uint32_t payload_end = std::uint32_t{layers.payload} + layers.payload_length;
   painter.paint(packet::kEthType, 2 * packet::field_size(packet::kEthDst), layers.l3);
   painter.paint(packet::kIpv4Options, layers.l3, layers.l4);
   painter.paint(packet::kTcpOptions, layers.l4, layers.payload);  // of TCP alone: other headers have no bytes left over
   painter.paint(packet::kPayload, layers.payload, payload_end);
-  painter.paint(packet::kTrailer, std::uint32_t{layers.l3} + layers.l3_length, length);
+  painter.paint(packet::kTrailer, layers.l3 + packet::l3_length(frame, length, layers), length);
   for (std::uint32_t field = packet::kIpv4Version; field < packet::kPayload; ++field) {
     if (packet::field_size(field) == 0 || !packet::has_field(field, layers.flags)) {
       continue;
@@ -51,12 +51,12 @@ void paint_ipv4(Painter& painter, packet::Layers const& layers, std::uint32_t le
   }
 }
 
-void paint_frame(Painter& painter, packet::Layers const& layers, std::uint32_t length) {
+void paint_frame(Painter& painter, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers) {
   painter.paint(packet::kEthDst, 0, 6);
   painter.paint(packet::kEthSrc, 6, 12);
   painter.paint(packet::kEthType, 12, 14);
   if ((layers.flags & packet::kIpv4) != 0) {
-    paint_ipv4(painter, layers, length);
+    paint_ipv4(painter, frame, length, layers);
   }
 }
 
@@ -118,7 +118,7 @@ std::vector<Part> parts_of(PacketImage const& image, packet::Layers const& layer
     parts.push_back({id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size)});
   };
   Painter painter(image.length);
-  paint_frame(painter, layers, image.length);
+  paint_frame(painter, image.slot.data() + image.offset, image.length, layers);
   add(kRoom, 0, image.offset);
   painter.add_parts(image.offset, parts);
   add(kRoom, image.end(), packet::kSlotBytes - image.end());

@@ -26,7 +26,9 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
                                                        std::uint32_t queues, std::uint32_t parts) {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena,
                           Arena::create({slots, unit_packets, queues, units_for(slots, unit_packets, parts)}));
-  return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
+  auto pool = std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
+  pool->missing_.resize(slots);
+  return pool;
 }
 
 Result<std::unique_ptr<PacketPool>> PacketPool::create_over(int fd, std::uint32_t slots, std::uint32_t unit_packets,

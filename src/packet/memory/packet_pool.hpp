@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace catena::memory {
 
@@ -87,6 +88,17 @@ class PacketPool {
     set_arrived_at(packet::kSlotHeadroom, slot, length, layers, index, arrival_ns);
   }
 
+  /// Bytes of the frame in `slot` that its capture lacks. Only captures set it, and before the packet leaves rx; 0 for
+  /// all other packets. In the process of an NF always 0.
+  std::uint32_t missing(std::uint32_t slot) const {
+    std::vector<std::uint32_t> const& missing = first_ == nullptr ? missing_ : first_->missing_;
+    return missing.empty() ? 0 : missing[slot];
+  }
+  /// Precondition: the pool was made by create(), or beside such a pool.
+  void set_missing(std::uint32_t slot, std::uint32_t bytes) {
+    (first_ == nullptr ? missing_ : first_->missing_)[slot] = bytes;
+  }
+
   std::uint32_t slots() const { return arena_->shape().slots; }
   /// Capacity of a unit, in packets.
   std::uint32_t unit_packets() const { return arena_->shape().unit_packets; }
@@ -123,6 +135,7 @@ class PacketPool {
   std::shared_ptr<PacketPool> first_;  ///< the owner of the slots, itself without one; null: this pool
   std::unique_ptr<Arena> arena_;
   packet::MetaColumns meta_;
+  std::vector<std::uint32_t> missing_;  ///< by slot
   std::atomic<std::uint32_t> quarantined_slots_{0};
   std::atomic<std::uint32_t> quarantined_units_{0};
 };

@@ -20,17 +20,17 @@ struct alignas(64) NfHead {
 };
 
 struct Heads {
-  ipc::RingHead lanes[2];
+  ipc::RingHead rings[2];
   NfHead nfs[kMaxNfs];
   LineRingHead lines;
 };
 
-std::size_t lane_bytes(ChannelShape const& shape) {
+std::size_t ring_bytes(ChannelShape const& shape) {
   return ipc::RingMessages<PacketEntry>::bytes({shape.unit_packets, shape.depth});
 }
 
 std::size_t channel_bytes(ChannelShape const& shape) {
-  return sizeof(Heads) + 2 * lane_bytes(shape) + (shape.has_lines ? kLineRingBytes : 0);
+  return sizeof(Heads) + 2 * ring_bytes(shape) + (shape.has_lines ? kLineRingBytes : 0);
 }
 
 }  // namespace
@@ -75,13 +75,13 @@ GpuPart Channel::taken_part(std::size_t nf) const {
 LineRingHead& Channel::line_head() const { return memory_.as<Heads>().lines; }
 
 std::span<std::byte> Channel::line_ring() const {
-  return memory_.bytes().subspan(sizeof(Heads) + 2 * lane_bytes(shape_), kLineRingBytes);
+  return memory_.bytes().subspan(sizeof(Heads) + 2 * ring_bytes(shape_), kLineRingBytes);
 }
 
-ipc::RingHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
+ipc::RingHead& Channel::head(std::size_t ring) const { return memory_.as<Heads>().rings[ring]; }
 
-ipc::RingMessages<PacketEntry> Channel::messages(std::size_t lane) const {
-  return {memory_.bytes().subspan(sizeof(Heads) + lane * lane_bytes(shape_), lane_bytes(shape_)),
+ipc::RingMessages<PacketEntry> Channel::messages(std::size_t ring) const {
+  return {memory_.bytes().subspan(sizeof(Heads) + ring * ring_bytes(shape_), ring_bytes(shape_)),
           {shape_.unit_packets, shape_.depth}};
 }
 

@@ -74,16 +74,16 @@ struct GpuPart {
   bool operator==(GpuPart const&) const = default;
 };
 
-/// Reasons of a closed lane: see RingWriter::close().
+/// Reasons of a closed ring: see RingWriter::close().
 inline constexpr std::uint32_t kEnds = 1;
 inline constexpr std::uint32_t kHandsOver = 2;  ///< the reader is to send its state for a replacement process
 
-/// The ends of a lane. The writer must keep no more messages in flight than the depth; each returned message
+/// The ends of a ring. The writer must keep no more messages in flight than the depth; each returned message
 /// acknowledges one.
 using RingWriter = ipc::RingWriter<PacketEntry>;
 using RingReader = ipc::RingReader<PacketEntry>;
 
-/// Shared memory of an NF process and its parent, besides frames: one lane per direction, counts, and lines if wanted.
+/// Shared memory of an NF process and its parent, besides frames: one ring per direction, counts, and lines if wanted.
 /// Neither end has to trust its content.
 class Channel {
  public:
@@ -94,7 +94,7 @@ class Channel {
 
   int fd() const { return memory_.fd(); }
   ChannelShape const& shape() const { return shape_; }
-  // `notifier`: the caller's end of ipc::make_socket_pair(), for the wake-ups of both lanes.
+  // `notifier`: the caller's end of ipc::make_socket_pair(), for the wake-ups of both rings.
   RingWriter writer_to_nf(int notifier) const { return {head(0), messages(0), notifier}; }
   RingReader reader_of_nf(int notifier) const { return {head(0), messages(0), notifier}; }
   RingWriter writer_to_host(int notifier) const { return {head(1), messages(1), notifier}; }
@@ -112,8 +112,8 @@ class Channel {
 
  private:
   Channel(ipc::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
-  ipc::RingHead& head(std::size_t lane) const;
-  ipc::RingMessages<PacketEntry> messages(std::size_t lane) const;
+  ipc::RingHead& head(std::size_t ring) const;
+  ipc::RingMessages<PacketEntry> messages(std::size_t ring) const;
   LineRingHead& line_head() const;
   std::span<std::byte> line_ring() const;
 

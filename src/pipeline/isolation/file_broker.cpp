@@ -54,7 +54,7 @@ Result<Answer> FileBroker::answer(Frame const& frame, std::string& kept) {
   CATENA_ASSIGN_OR_RETURN(const std::uint32_t handle, handle_of(frame.body));
   const auto found = opened_.find(handle);
   if (found == opened_.end()) {
-    return refuse("to write to an unopened output");
+    return refuse("a write to an unopened output");
   }
   if (static_cast<Call>(frame.call) == Call::kWriteOutput) {
     return Answer{found->second->write(std::span(frame.body).subspan(kHandleBytes)), handle};
@@ -66,11 +66,11 @@ Result<Answer> FileBroker::answer(Frame const& frame, std::string& kept) {
 
 Result<Answer> FileBroker::open(OpenOutput const& asked, std::string& kept) {
   if (asked.output >= rights_->outputs.size()) {
-    return refuse("for a file not named in its configuration");
+    return refuse("a file not named in its configuration");
   }
   const bool is_folder = rights_->outputs[asked.output].kind == OutputKind::kFolder;
   if (is_folder != nf::is_kept_name(asked.name) || (!is_folder && !asked.name.empty())) {
-    return refuse("for a file with an invalid name");
+    return refuse("a file with an invalid name");
   }
   if (opened_.size() == kMaxOpened) {
     return Answer{
@@ -123,7 +123,7 @@ Result<FileBroker::Opened> FileBroker::open_here(std::uint32_t number, std::stri
 Answer FileBroker::refuse(std::string_view what) {
   ++refused_;
   ++rights_->refusals;
-  spdlog::warn("{}: its process asks {}, and is refused", rights_->nf, what);
+  spdlog::warn("{}: its process requests {}: refused", rights_->nf, what);
   return Answer{absl::PermissionDeniedError("the configuration does not name it as an output")};
 }
 

@@ -234,10 +234,10 @@ struct NfProcess::Impl {
   std::vector<NfInfo> described;                      ///< of each NF
   std::vector<std::vector<nf::NamedOutput>> outputs;  ///< of each, together those of the rights
   FileDescriptor notifier;  ///< this side's end; each life brings another one, behind the same number
-  FileDescriptor stop;      ///< an eventfd: the keeper is to end, or to end this life
+  FileDescriptor stop;      ///< an eventfd: the supervisor is to end, or to end this incarnation
   Setup setup;
-  std::optional<Life> now;  ///< the keeper's, once there is one
-  std::thread keeper;
+  std::optional<Life> now;  ///< the supervisor's, once there is one
+  std::thread supervisor;
   std::optional<std::stop_callback<std::function<void()>>> on_give_up;  ///< until it has started
 
   mutable std::mutex mutex;
@@ -272,8 +272,8 @@ struct NfProcess::Impl {
   ~Impl() {
     on_give_up.reset();
     stop_all();
-    if (keeper.joinable()) {
-      keeper.join();
+    if (supervisor.joinable()) {
+      supervisor.join();
     }
   }
 
@@ -797,7 +797,7 @@ Status NfProcess::start(Setup const& setup) {
                : Status(status.code(), concat(impl_->options.position, ": ", who, ": ", std::string(status.message())));
   }
   try {
-    impl_->keeper = std::thread([impl = impl_.get()] { impl->keep(); });
+    impl_->supervisor = std::thread([impl = impl_.get()] { impl->keep(); });
   } catch (std::system_error const& error) {
     return absl::ResourceExhaustedError(concat("no thread to watch a process: ", error.what()));
   }

@@ -43,7 +43,7 @@ struct ProcessOptions {
   std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; nullopt: the caller's, or 65534 instead of root
   std::optional<gid_t> gid;
   /// Connects the process to the server of a device: a socket for device::remote::connect(), or an empty one with `why`
-  /// if the device does not exist. Called by a thread of the process's keeper. Null: no server.
+  /// if the device does not exist. Called by a thread of the process's supervisor. Null: no server.
   std::function<Result<FileDescriptor>(std::string const& preference, std::string* why)> connect_device;
   std::stop_token give_up;  ///< cancels create(), add() and start(), which return Cancelled; no effect later
 };
@@ -55,7 +55,7 @@ struct Connection {
       : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
   Channel channel;
   ipc::Mapping frames;                 ///< ChannelShape::slots() slots for the packets exchanged
-  FieldMask field_mask;                ///< bytes copied of them; set before the link is taken
+  FieldMask field_mask;                ///< bytes copied of them; set before the connection is taken
   std::atomic<bool> is_closed{false};  ///< no more packets follow: it may end
   std::atomic<bool> is_gone{false};    ///< the process has ended
   /// When it last requested a write; the clock's epoch: never.
@@ -109,7 +109,7 @@ class NfProcess {
   bool is_down() const;
   /// Ends this incarnation, and no later one, after a protocol violation or hang. Any thread.
   void fail(Connection const& connection, std::string_view why);
-  /// This side's end of the bell, for both lanes: readable when the channel has a message.
+  /// This side's end of the notifier, for both rings: readable when the channel has a message.
   int notifier() const;
   std::uint64_t restarts() const;
   /// Number of write requests for outputs that are not its own. Any thread.

@@ -54,7 +54,7 @@ inline constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
 
 /// Descriptors that the process starts with.
 inline constexpr int kControlFd = 3;
-inline constexpr int kEventNotifierFd = 4;  ///< its end of the bell
+inline constexpr int kEventNotifierFd = 4;  ///< its end of the notifier
 
 /// An NF to add to the process.
 struct StartRequest {

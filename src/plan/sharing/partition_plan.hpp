@@ -84,7 +84,7 @@ class PartitionPlan : public std::enable_shared_from_this<PartitionPlan> {
   std::chrono::steady_clock::time_point checked_;
 };
 
-/// The divisions of a service, one for each device shared by chains, under any name of it. Any thread.
+/// The partition plans of a service, one for each device shared by chains, under any name of it. Any thread.
 class PartitionPlans {
  public:
   explicit PartitionPlans(Mode mode) : mode_(mode) {}

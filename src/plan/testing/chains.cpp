@@ -43,7 +43,7 @@ PlacedNf nids(Processor on) {
 
 PlacedNf encrypt(Processor on) {
   PlacedNf nf = ipsec("encrypt", on);
-  nf.hints.prepare_reads = kFiveTuple | kLayers;
+  nf.hints.prepare_reads = kFiveTuple | kLayers | fields(packet::kIpv4Length);
   return nf;
 }
 

@@ -140,7 +140,7 @@ int fuzz(int argc, char** argv) {
   app.add_option("--cases", options.cases, "ends after so many cases, if that is earlier");
   app.add_option("--case", options.only, "runs this case of the seed alone");
   app.add_option("--folder", options.folder, "where cases that fail are kept")->capture_default_str();
-  app.add_option("--device", options.devices, "cuda, opencl; default: all that are here");
+  app.add_option("--device", options.devices, "names of backends; default: all that are here");
   CLI11_PARSE(app, argc, argv);
   if (options.devices.empty()) {
     options.devices = testing::device_names();

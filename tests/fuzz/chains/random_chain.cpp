@@ -53,12 +53,10 @@ std::string to_yaml(chain::Tuning const& tuning) {
 
 /// Costs by which a planner takes one method wherever it can, or that are of no machine: any plan is right.
 chain::CostProfile random_costs(Random& random, bool one_method) {
-  constexpr std::array<TransferMethod, 3> kMethods{TransferMethod::kStaged, TransferMethod::kStrided,
-                                                   TransferMethod::kGather};
   chain::CostProfile profile = chain::CostProfile::built_in();
   plan::CostModel& costs = profile.costs;
   if (one_method || random.chance(60)) {
-    const TransferMethod method = random.pick(kMethods);
+    const TransferMethod method = random.pick(kTransferMethods);
     costs.available = plan::method_bit(method);
     if (method != TransferMethod::kStaged) {  // it is always there: make it dear
       costs.host_copy_ns_per_byte *= 1000;
@@ -186,8 +184,7 @@ void choose_sync(Random& random, bool grows, Variant& variant) {
   variant.sync_options =
       concat("--sync ", plan::to_string(variant.sync.mode), variant.sync.pushdown ? "" : " --pushdown off");
   if (random.chance(20)) {
-    constexpr std::array<std::string_view, 3> kMethods{"staged", "strided", "gather"};
-    const std::string_view methods = kMethods[random.below(kMethods.size())];
+    const std::string_view methods = to_string(random.pick(kTransferMethods));
     variant.sync.methods = *chain::parse_methods_option(methods);
     variant.sync_options += concat(" --methods ", methods);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/status.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -14,8 +15,8 @@ struct rte_acl_ctx;
 
 namespace catena::classify {
 
-/// The key of a packet for rte_acl; all values in network order, as in the packet. rte_acl takes one byte and then
-/// groups of four.
+/// The compressed form of a packet::FlowKey of IPv4 addresses for rte_acl; all values in network order, as in the
+/// packet. rte_acl takes one byte and then groups of four.
 struct AclKey {
   std::uint8_t protocol;
   std::uint8_t unused[3];
@@ -25,6 +26,15 @@ struct AclKey {
   std::uint16_t dport;
 };
 static_assert(sizeof(AclKey) == 16);
+/// Precondition: both addresses are IPv4.
+inline AclKey acl_key_of(packet::FlowKey const& key) {
+  return {.protocol = key.protocol,
+          .unused = {},
+          .src = __builtin_bswap32(key.source.v4()),
+          .dst = __builtin_bswap32(key.destination.v4()),
+          .sport = __builtin_bswap16(key.source_port),
+          .dport = __builtin_bswap16(key.destination_port)};
+}
 
 /// The rules of one firewall in rte_acl, which chooses the vector instructions by the CPU. Two tables: one with all
 /// rules for packets with ports, and one without port fields for packets without ports, with only the rules that can

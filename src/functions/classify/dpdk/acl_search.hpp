@@ -10,12 +10,7 @@
 namespace catena::classify::testing {
 
 inline int find_by_acl(Acl const& acl, Tuple const& tuple) {
-  AclKey key{};
-  key.protocol = static_cast<std::uint8_t>(tuple.protocol);
-  key.src = __builtin_bswap32(tuple.src);
-  key.dst = __builtin_bswap32(tuple.dst);
-  key.sport = __builtin_bswap16(static_cast<std::uint16_t>(tuple.sport));
-  key.dport = __builtin_bswap16(static_cast<std::uint16_t>(tuple.dport));
+  const AclKey key = acl_key_of(flow_key_of(tuple));
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&key);
   std::uint32_t match = 0;
   if (tuple.has_ports) {

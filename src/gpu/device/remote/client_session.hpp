@@ -26,8 +26,8 @@ namespace catena::device::remote {
 /// The server's state of one client. All input of the client is untrusted. One thread.
 class ClientSession {
  public:
-  /// `compilations`: source of the client's programs; null: the client is trusted and brings its own programs. `turns`:
-  /// serializes its launches with the launches of other clients; null: not serialized.
+  /// `compilations`: source of the client's programs; null: the client is trusted and brings its own programs.
+  /// `serializer`: serializes its launches with the launches of other clients; null: not serialized.
   ClientSession(Device& device, FileDescriptor socket, ServerLimits const& limits, BlackBox::Client& box,
                 Compilations* compilations, StreamSerializer* serializer);
   ~ClientSession();

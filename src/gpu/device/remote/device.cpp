@@ -54,7 +54,7 @@ Status Connection::hello(DeviceInfo& info) {
   if (!leaving_ || !notifier_) {
     return absl::ResourceExhaustedError("no descriptor is left for a connection to a device server");
   }
-  // three descriptors change hands, one with each frame: the page and the bell go there, the pidfd comes back
+  // three descriptors change hands, one with each frame: the page and the notifier go there, the pidfd comes back
   CATENA_RETURN_IF_ERROR(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello),
                                          ipc::Writer().put(kVersion).bytes(), page_.fd()));
   CATENA_RETURN_IF_ERROR(ipc::send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), {}, notifier_.get()));

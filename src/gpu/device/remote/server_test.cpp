@@ -77,9 +77,9 @@ std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(st
 constexpr std::chrono::milliseconds kLaunchLimit{catena::testing::kIsSanitized ? 3000 : 1000};
 
 /// The drivers of CPUs compile a kernel when it is first launched, and keep it: not while a watchdog looks.
-void warm_up(const char* backend) {
+void warm_up(std::string_view backend) {
   static std::set<std::string> warm;
-  if (!warm.insert(backend).second) {
+  if (!warm.emplace(backend).second) {
     return;
   }
   const auto device = open(parse_preference(backend).value());
@@ -122,10 +122,10 @@ class Deaths {
   std::size_t seen_ = 0;
 };
 
-class DeviceServer : public ::testing::TestWithParam<const char*> {
+class DeviceServer : public ::testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
-    Supervisor::Options options = testing::server_options(GetParam());
+    Supervisor::Options options = testing::server_options(std::string(GetParam()));
     warm_up(GetParam());
     options.limits.launch = kLaunchLimit;
     options_ = options;
@@ -889,7 +889,7 @@ TEST_P(DeviceServer, another_version_is_told_so) {
   EXPECT_THAT(ipc::Reader(frame.body).take_status().ToString(), HasSubstr(concat("version ", kVersion + 1)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, DeviceServer, ::testing::Values("opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceServer, ::testing::ValuesIn(backend_names()),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 TEST(DeviceServerStart, a_device_that_is_not_there_shows_with_its_reason) {

@@ -10,8 +10,19 @@ namespace {
 constexpr std::size_t kRunsAlways = 4;
 constexpr std::size_t kRowsPerRun = 64;
 
-/// Copies whole runs of slots, each row as long as the longest: what is between the packets of a launch is the
-/// launch's own and matters to nobody (packets that were dropped). To the host by whole lines.
+Status enqueue_rectangle(device::Stream& stream, Direction direction, std::span<std::byte> pool, device::Buffer& twins,
+                         Rectangle const& rectangle) {
+  const std::size_t at = std::size_t{rectangle.run.first} * packet::kSlotBytes + rectangle.begin;
+  const std::size_t width = rectangle.end - rectangle.begin;
+  const std::span<std::byte> host = pool.subspan(at, std::size_t{rectangle.run.slots - 1} * packet::kSlotBytes + width);
+  const device::RowShape shape{width, packet::kSlotBytes, rectangle.run.slots};
+  return direction == Direction::kToDevice ? stream.copy_rows_to_device(twins, at, host, shape)
+                                           : stream.copy_rows_to_host(host, twins, at, shape);
+}
+
+/// 2-D copies over equally spaced slots: whole frames only. Copies whole runs of slots, each row as long as the
+/// longest: what is between the packets of a launch is the launch's own and matters to nobody (packets that were
+/// dropped). To the host by whole lines.
 class Strided final : public BodyCopy {
  public:
   explicit Strided(Direction direction) : direction_(direction) {}
@@ -62,34 +73,24 @@ class Strided final : public BodyCopy {
   }
 
   Status enqueue(device::Stream& stream) override {
-    for (Rectangle const& part : rectangles_) {
-      const std::size_t at = std::size_t{part.run.first} * packet::kSlotBytes + part.begin;
-      const std::size_t width = part.end - part.begin;
-      const std::span<std::byte> host =
-          bodies_->pool.subspan(at, std::size_t{part.run.slots - 1} * packet::kSlotBytes + width);
-      const device::RowShape shape{width, packet::kSlotBytes, part.run.slots};
-      CATENA_RETURN_IF_ERROR(direction_ == Direction::kToDevice
-                                 ? stream.copy_rows_to_device(*bodies_->twins, at, host, shape)
-                                 : stream.copy_rows_to_host(host, *bodies_->twins, at, shape));
+    for (Rectangle const& rectangle : rectangles_) {
+      CATENA_RETURN_IF_ERROR(enqueue_rectangle(stream, direction_, bodies_->pool, *bodies_->twins, rectangle));
     }
     return absl::OkStatus();
   }
 
  private:
-  struct Rectangle {
-    SlotRun run;
-    std::uint32_t begin;  ///< slot bytes that every one of them moves
-    std::uint32_t end;
-  };
-
   Direction direction_;
   Bodies const* bodies_ = nullptr;
   std::vector<Rectangle> rectangles_;
   std::uint64_t bytes_ = 0;
 };
 
+std::unique_ptr<BodyCopy> make_strided(Direction direction) { return std::make_unique<Strided>(direction); }
+
 }  // namespace
 
-std::unique_ptr<BodyCopy> make_strided(Direction direction) { return std::make_unique<Strided>(direction); }
+constinit const MethodMover methods::kStrided{
+    .carries_payloads = false, .make = make_strided, .enqueue = enqueue_rectangle};
 
 }  // namespace catena::copy

@@ -4,6 +4,7 @@
 namespace catena::copy {
 namespace {
 
+/// A kernel reads (to the device) or writes (to the host) the packet pool.
 class Gather final : public BodyCopy {
  public:
   explicit Gather(Direction direction) : direction_(direction) {}
@@ -28,8 +29,10 @@ class Gather final : public BodyCopy {
   std::uint64_t bytes_ = 0;
 };
 
+std::unique_ptr<BodyCopy> make_gather(Direction direction) { return std::make_unique<Gather>(direction); }
+
 }  // namespace
 
-std::unique_ptr<BodyCopy> make_gather(Direction direction) { return std::make_unique<Gather>(direction); }
+constinit const MethodMover methods::kGather{.carries_payloads = true, .make = make_gather, .enqueue = nullptr};
 
 }  // namespace catena::copy

@@ -106,7 +106,7 @@ constexpr std::uint32_t kSecond = 0x0A030001;  // 10.3.0.1
 std::string both() { return two_tunnels("{destination: 10.2.0.0/16}", "{destination: 10.3.0.0/16}"); }
 std::string first_alone() { return one_tunnel("    selector: {destination: 10.2.0.0/16}\n"); }
 
-TEST(Adopt, numbers_go_on_and_those_of_an_association_that_comes_begin) {
+TEST(MigrateState, numbers_continue_and_those_of_an_association_that_comes_begin) {
   for (nf::RunContext const& context : {kCapture, kLiveNewKeys}) {
     const ScratchFolder folder;
     Version before(folder, "encrypt", first_alone());
@@ -119,7 +119,7 @@ TEST(Adopt, numbers_go_on_and_those_of_an_association_that_comes_begin) {
   }
 }
 
-TEST(Adopt, an_association_that_goes_and_comes_back_uses_no_number_twice) {
+TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice) {
   const ScratchFolder folder;
   Version first(folder, "encrypt", both());
   first.start(kLiveNewKeys);
@@ -141,7 +141,7 @@ TEST(Adopt, an_association_that_goes_and_comes_back_uses_no_number_twice) {
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
 }
 
-TEST(Adopt, an_association_that_went_has_its_last_number_on_the_disk) {
+TEST(MigrateState, an_association_that_went_has_its_last_number_on_the_disk) {
   const ScratchFolder folder;
   Version first(folder, "encrypt", both());
   first.start(kLiveNewKeys);
@@ -154,7 +154,7 @@ TEST(Adopt, an_association_that_went_has_its_last_number_on_the_disk) {
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 6U)));
 }
 
-TEST(Adopt, a_packet_that_was_seen_before_stays_seen) {
+TEST(MigrateState, a_packet_that_was_seen_before_stays_seen) {
   for (nf::RunContext const& context : {kCapture, kLiveNewKeys}) {
     const ScratchFolder sender;
     Version encrypt(sender, "encrypt", both());
@@ -171,7 +171,7 @@ TEST(Adopt, a_packet_that_was_seen_before_stays_seen) {
   }
 }
 
-TEST(Adopt, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
+TEST(MigrateState, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
   const ScratchFolder folder;
   Version first(folder, "encrypt", first_alone());
   first.start(kLiveNewKeys);
@@ -186,7 +186,7 @@ TEST(Adopt, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
   EXPECT_THAT(numbers_of(before.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 2U)));
 }
 
-TEST(Adopt, states_that_were_opened_in_vain_are_as_they_were) {
+TEST(MigrateState, states_that_were_opened_in_vain_are_as_they_were) {
   const ScratchFolder sender;
   Version encrypt(sender, "encrypt", both());
   const std::vector<Frame> esp = encrypt.run(to(kSecond, 3));
@@ -203,7 +203,7 @@ TEST(Adopt, states_that_were_opened_in_vain_are_as_they_were) {
   EXPECT_THAT(anew.run(esp), SizeIs(3)) << "none of them was seen";
 }
 
-TEST(Adopt, another_direction_is_refused) {
+TEST(MigrateState, another_direction_is_refused) {
   const ScratchFolder folder;
   Version before(folder, "encrypt", first_alone());
   Version after(folder, "decrypt", first_alone());

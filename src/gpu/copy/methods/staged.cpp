@@ -6,6 +6,7 @@
 namespace catena::copy {
 namespace {
 
+/// The CPU copies to or from a pinned staging buffer, which one bulk copy moves; a kernel copies on the device.
 class Staged final : public BodyCopy {
  public:
   explicit Staged(Direction direction) : direction_(direction) {}
@@ -58,8 +59,10 @@ class Staged final : public BodyCopy {
   std::vector<StagingExtent> extents_;
 };
 
+std::unique_ptr<BodyCopy> make_staged(Direction direction) { return std::make_unique<Staged>(direction); }
+
 }  // namespace
 
-std::unique_ptr<BodyCopy> make_staged(Direction direction) { return std::make_unique<Staged>(direction); }
+constinit const MethodMover methods::kStaged{.carries_payloads = true, .make = make_staged, .enqueue = nullptr};
 
 }  // namespace catena::copy

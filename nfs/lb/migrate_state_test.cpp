@@ -29,7 +29,7 @@ constexpr std::string_view kChanged = R"(services:
 constexpr std::uint32_t kClients = 300;
 
 /// With whether both are in one process.
-class Adopt : public ::testing::TestWithParam<bool> {
+class MigrateState : public ::testing::TestWithParam<bool> {
  protected:
   static Status could_take_over(LiveLb& after, LiveLb& before) {
     return GetParam() ? nf::testing::carry_over(before.lb(), after.lb()) : after.lb().prepare_migration(before.lb());
@@ -42,10 +42,10 @@ class Adopt : public ::testing::TestWithParam<bool> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(From, Adopt, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(From, MigrateState, ::testing::Bool(),
                          [](auto const& test) { return test.param ? "another_process" : "the_same_process"; });
 
-TEST_P(Adopt, flows_stay_with_backends_that_are_not_down) {
+TEST_P(MigrateState, flows_stay_with_backends_that_are_not_down) {
   LiveLb before;
   std::map<std::uint32_t, std::uint32_t> backends;
   for (std::uint32_t client = 0; client < kClients; ++client) {
@@ -76,7 +76,7 @@ TEST_P(Adopt, flows_stay_with_backends_that_are_not_down) {
   EXPECT_EQ(after.no_backend(), 0U);
 }
 
-TEST_P(Adopt, answers_of_flows_and_counts_go_on) {
+TEST_P(MigrateState, answers_of_flows_and_counts_continue) {
   LiveLb before;
   before.send(request(1, kSyn));
   const std::uint32_t backend = before.backend_for(request(1));
@@ -89,7 +89,7 @@ TEST_P(Adopt, answers_of_flows_and_counts_go_on) {
   EXPECT_EQ(after.statistic(concat("backend_web", backend & 0xFF, "_packets")), 3U);
 }
 
-TEST_P(Adopt, a_backend_that_comes_back_has_its_number_and_no_others_flows) {
+TEST_P(MigrateState, a_backend_that_comes_back_has_its_number_and_no_others_flows) {
   LiveLb first;
   std::map<std::uint32_t, std::uint32_t> backends;
   for (std::uint32_t client = 0; client < kClients; ++client) {
@@ -107,7 +107,7 @@ TEST_P(Adopt, a_backend_that_comes_back_has_its_number_and_no_others_flows) {
   }
 }
 
-TEST_P(Adopt, other_limits_are_refused) {
+TEST_P(MigrateState, other_limits_are_refused) {
   LiveLb before;
   for (const char* other : {"max_flows: 1000\n", "timeouts: {udp: 10}\n"}) {
     LiveLb after(concat(kYaml, other));

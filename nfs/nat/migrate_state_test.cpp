@@ -66,11 +66,11 @@ class LiveNat {
   nf::testing::CpuNf nat_;
 };
 
-class Adopt : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(From, Adopt, ::testing::Bool(),
+class MigrateState : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(From, MigrateState, ::testing::Bool(),
                          [](auto const& test) { return test.param ? "another_process" : "the_same_process"; });
 
-TEST_P(Adopt, mappings_stay_with_their_ports) {
+TEST_P(MigrateState, mappings_stay_with_their_ports) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));
   EXPECT_EQ(source_port_of(before.send(udp(kOtherHost, 1234, kServer, 53))), 1236);
@@ -83,7 +83,7 @@ TEST_P(Adopt, mappings_stay_with_their_ports) {
   EXPECT_EQ(source_port_of(after.send(udp(kHost, 1236, kServer, 53))), 1238) << "a port that is taken";
 }
 
-TEST_P(Adopt, time_goes_on) {
+TEST_P(MigrateState, time_continues) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));
   before.now_ns += 200 * kSecond;
@@ -93,7 +93,7 @@ TEST_P(Adopt, time_goes_on) {
   EXPECT_EQ(after.send(udp(kServer, 53, kExternal, 1234)), Frame());
 }
 
-TEST_P(Adopt, a_host_that_is_no_longer_inside_gets_no_new_mapping) {
+TEST_P(MigrateState, a_host_that_is_no_longer_inside_gets_no_new_mapping) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));
   LiveNat after("inside: [10.64.0.0/10]\nexternal: [203.0.113.1]\n");
@@ -102,7 +102,7 @@ TEST_P(Adopt, a_host_that_is_no_longer_inside_gets_no_new_mapping) {
   EXPECT_EQ(source_of(after.send(udp(0x0A400001, 1234, kServer, 53))), kExternal);
 }
 
-TEST_P(Adopt, other_addresses_ports_and_limits_are_refused) {
+TEST_P(MigrateState, other_addresses_ports_and_limits_are_refused) {
   LiveNat before(kOneAddress);
   for (const std::string& other :
        {std::string("inside: [10.0.0.0/8]\nexternal: [203.0.113.2]\n"), concat(kOneAddress, "ports: 2000-3000\n"),

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/hostcopy/engine.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace catena::hostcopy {
+
+// by the files of the engines
+Status probe_cpu_engine();
+Result<std::unique_ptr<Engine>> open_cpu_engine();
+
+namespace {
+
+/// A new engine is a file NAME_engine.cpp and a row here.
+constexpr std::array kKinds{
+    EngineKind{kCpuEngine, &probe_cpu_engine, &open_cpu_engine},
+};
+
+}  // namespace
+
+std::span<const EngineKind> engine_kinds() { return kKinds; }
+
+Result<std::unique_ptr<Engine>> open_engine(std::string_view name) {
+  const auto* const kind = std::ranges::find(kKinds, name, &EngineKind::name);
+  if (kind != kKinds.end()) {
+    return kind->open();
+  }
+  std::string names;
+  for (EngineKind const& known : kKinds) {
+    names.append(names.empty() ? "" : ", ").append(known.name);
+  }
+  return absl::InvalidArgumentError(concat("copy engine '", name, "' is not known; allowed: ", names));
+}
+
+}  // namespace catena::hostcopy

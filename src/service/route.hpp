@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "service/caller.hpp"
+#include "service/http_server.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+/// The control interface as a table of routes. A new endpoint is a function in a file of endpoints/ and a row in
+/// routes.cpp: dispatch, permissions, the methods and paths in errors, and its command of `catena` follow from the row.
+/// Thread rule: any thread.
+namespace catena::service {
+
+class ChainSet;
+
+/// A request that has been matched to a row.
+struct Exchange {
+  ChainSet& chains;
+  std::string const& version;  ///< of the program
+  HttpRequest const& request;
+  Caller const& caller;
+  std::string name;  ///< of the chain; empty without NAME in the path
+};
+
+/// The callers of a route.
+enum class Access {
+  kNetwork,  ///< everybody, also over TCP, with the rights of the service
+  kUser,     ///< every user of the control socket, for chains of their own
+  kOwner,    ///< the owner of chain NAME, and privileged users
+  kRoot,     ///< privileged users
+};
+
+/// A command of `catena` that sends the request. Routes with and without NAME may share a command: its name is then
+/// optional.
+struct RouteCommand {
+  bool is_of_nf = false;       ///< `catena nf WORD` and not `catena WORD`
+  std::string_view word = {};  ///< empty: no command
+  std::string_view help = {};  ///< empty: in the other row of the command
+  std::string_view done = {};  ///< the output, with {name} and {state} of the chain; empty: the answer as a table
+};
+
+/// A row of the table.
+struct Route {
+  std::string_view method;
+  std::string_view path;  ///< NAME: the name of a chain
+  Access access;
+  HttpResponse (*handler)(Exchange const& exchange);
+  std::string_view help;          ///< of the answer, for docs/service.md
+  std::string_view refusal = {};  ///< of kRoot: the error for other users
+  RouteCommand command = {};
+
+  bool has_name() const { return path.find("/NAME") != std::string_view::npos; }
+};
+
+/// All routes. Those of one path are in the order of its Allow header.
+std::span<const Route> routes();
+
+/// "/v1/chains/NAME" with the escaped name of a chain.
+std::string resource_path(std::string_view path, std::string const& name);
+
+}  // namespace catena::service
