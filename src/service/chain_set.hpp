@@ -55,7 +55,7 @@ class ChainSet {
       : registry_(registry),
         store_(std::move(store)),
         servers_(servers),
-        sharing_(std::move(sharing)),
+        sharing_(sharing),
         partition_plans_(sharing_ ? std::make_shared<share::PartitionPlans>(sharing_->mode) : nullptr),
         servers_for_(servers_for) {}
 
