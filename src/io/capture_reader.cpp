@@ -124,6 +124,8 @@ class FileReader : public CaptureReader {
  public:
   FileReader(CaptureInput input, std::string name) : input_(std::move(input)), name_(std::move(name)) {}
   std::uint64_t offset() const override { return input_.offset(); }
+  /// start() of the format has succeeded.
+  void set_open() { is_open_ = true; }
 
  protected:
   CaptureInput& input() { return input_; }
@@ -133,8 +135,11 @@ class FileReader : public CaptureReader {
                                           ? concat(name_, ": cannot be read: ", std::strerror(input_.error()))
                                           : concat(name_, ": ", text));
   }
-  /// `text` in a message about the frame after the last one read.
+  /// `text` in a message about the frame after the last one read; before the capture is open, about the file.
   Status damaged(std::string_view text) const {
+    if (!is_open_) {
+      return invalid(concat("not a pcap or pcapng capture: ", text));
+    }
     return absl::DataLossError(concat(name_, ": frame ", frames_ + 1, " cannot be read: ",
                                       input_.error() != 0 ? std::string_view(std::strerror(input_.error())) : text));
   }
@@ -152,6 +157,7 @@ class FileReader : public CaptureReader {
   CaptureInput input_;
   std::string name_;
   std::uint64_t frames_ = 0;
+  bool is_open_ = false;
   Uncooker uncooker_;
 };
 
@@ -279,11 +285,8 @@ class PcapngReader final : public FileReader {
   /// Reads until the first interface is known, so that a file of another link type is refused at its start.
   Status start() {
     while (interfaces_.empty() && !pending_) {
-      Result<bool> more = next_block();
-      if (!more.ok()) {
-        return invalid(concat("not a pcap or pcapng capture: ", message_part(more.status())));
-      }
-      if (!*more) {
+      CATENA_ASSIGN_OR_RETURN(const bool more, next_block());
+      if (!more) {
         return absl::OkStatus();  // no frame
       }
     }
@@ -304,13 +307,6 @@ class PcapngReader final : public FileReader {
   }
 
  private:
-  static std::string_view message_part(Status const& status) {
-    constexpr std::string_view kSeparator = "cannot be read: ";
-    const std::string_view text(status.message().data(), status.message().size());
-    const std::size_t at = text.find(kSeparator);
-    return at == std::string_view::npos ? text : text.substr(at + kSeparator.size());
-  }
-
   /// Reads a block; a frame in it becomes pending_. False at the end of the file.
   Result<bool> next_block() {
     input().consume(std::exchange(to_consume_, 0));
@@ -505,6 +501,7 @@ class PcapngReader final : public FileReader {
 template <typename Reader>
 Result<std::unique_ptr<CaptureReader>> started(std::unique_ptr<Reader> reader) {
   CATENA_RETURN_IF_ERROR(reader->start());
+  reader->set_open();
   return reader;
 }
 
