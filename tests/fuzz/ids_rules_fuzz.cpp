@@ -32,8 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   std::vector<std::uint32_t> matched;
-  evaluator.match({.protocol = match::Protocol::kTcp, .has_ports = true, .tcp_flags = 2}, kPayloadBytes, matches,
-                  matched);
+  evaluator.match({.protocol = match::Protocol::kTcp, .flow = {.has_ports = true}, .tcp_flags = 2}, kPayloadBytes,
+                  matches, matched);
   evaluator.match({.protocol = match::Protocol::kIcmp, .icmp_type = 3}, kPayloadBytes, matches, matched);
   if (const auto classes = nids::Classification::parse(text, "fuzz.config");
       !classes.ok() && !std::string(classes.status().message()).starts_with("fuzz.config:")) {

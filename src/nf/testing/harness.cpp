@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <ranges>
 
 #include "nf/record.hpp"
 #include "nf/testing/decide.hpp"
@@ -106,14 +105,14 @@ std::string name_of(device::Device const* device) { return device == nullptr ? "
 std::vector<device::Device*> const& devices() {
   static const auto kOpened = [] {
     std::vector<std::unique_ptr<device::Device>> opened;
-    // the last backend first: OpenCL, which most machines have
-    for (device::Backend const& backend : std::views::reverse(device::backends())) {
+    for (device::Backend const& backend : device::backends()) {
       if (auto device = device::open(device::DevicePreference::of(backend.name)); device.ok()) {
         opened.push_back(std::move(device).value());
       } else {
         spdlog::warn("tests run without one kind of device: {}", device.status().ToString());
       }
     }
+    std::ranges::reverse(opened);  // the last backend first: OpenCL, which most machines have
     return opened;
   }();
   static const auto kPointers = [] {
