@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 ReadBytes reading(Frame bytes, std::size_t piece = 7) {
   return [bytes = std::move(bytes), piece, at = std::size_t{0}](void* to, std::size_t most) mutable -> ssize_t {
     const std::size_t count = std::min({piece, most, bytes.size() - at});
-    std::memcpy(to, bytes.data() + at, count);
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), count, static_cast<std::uint8_t*>(to));
     at += count;
     return static_cast<ssize_t>(count);
   };
