@@ -3,7 +3,7 @@
 #include "pipeline/host_stages.hpp"
 
 #include "base/core/keep.hpp"
-#include "base/hostcopy/testing/late_engine.hpp"
+#include "base/hostcopy/testing/faulty_engine.hpp"
 #include "base/sched/workers.hpp"
 #include "gpu/device/testing/faulty_device.hpp"
 #include "io/eal/eal.hpp"
@@ -292,14 +292,14 @@ TEST(Stages, a_device_gives_the_packets_of_the_cpu_in_order) {
 TEST(Stages, a_copy_engine_may_be_late_refuse_or_fail) {
   const std::optional<Shared> staged = Shared{TransferMethod::kStaged, true};
   for (std::optional<Shared> const& shared : {std::optional<Shared>(), staged}) {
-    hostcopy::testing::LateEngineScript late;
-    hostcopy::testing::LateEngineScript small{.max_jobs = 1};
-    hostcopy::testing::LateEngineScript failing{.fails_after = 7};
-    hostcopy::testing::LateEngineScript stuck{.is_stuck = true};
-    for (hostcopy::testing::LateEngineScript* script : {&late, &small, &failing, &stuck}) {
+    hostcopy::testing::FaultyEngineScript late;
+    hostcopy::testing::FaultyEngineScript small{.max_jobs = 1};
+    hostcopy::testing::FaultyEngineScript failing{.fails_after = 7};
+    hostcopy::testing::FaultyEngineScript stuck{.stuck_after = 0};
+    for (hostcopy::testing::FaultyEngineScript* script : {&late, &small, &failing, &stuck}) {
       Scenario setup{.device = &device_here(), .shared = shared, .unit = 64};
       setup.options.units_per_launch = 2;
-      setup.options.open_engine = [script] { return std::make_unique<hostcopy::testing::LateEngine>(*script); };
+      setup.options.open_engine = [script] { return std::make_unique<hostcopy::testing::FaultyEngine>(*script); };
       if (script == &stuck) {
         setup.options.limit = std::chrono::seconds(4);  // half of it for the engine
       }

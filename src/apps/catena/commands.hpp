@@ -61,9 +61,13 @@ struct ProfileArguments {
   std::string chain_file;       ///< chain whose NFs are measured; empty: measure transfers
   std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};
   double seconds = 60;
+  bool copies = false;  ///< measure the engines that copy within host memory
   bool json = false;
 };
 
+/// Measures the engines that copy within host memory, and proposes from which size on to use one. Uses `output` and
+/// `json` of `arguments`.
+int profile_copies(ProfileArguments const& arguments);
 /// Measures the cost of moving packets on a device, and keeps the NFs of the previous profile.
 int profile(ProfileArguments const& arguments);
 /// Measures the NFs of a chain on a device and adds them to its profile. Measures transfers only if the profile lacks

@@ -19,6 +19,7 @@
 #include "gpu/program/program_cache.hpp"
 #include "io/eal/eal.hpp"
 #include "io/interface.hpp"
+#include "stack/copy/engine_table.hpp"
 
 namespace catena::cli {
 namespace {
@@ -168,6 +169,17 @@ void check_devices(std::vector<Finding>& diagnostics) {
   }
 }
 
+/// The engines that copy within host memory.
+void check_copy_engines(std::vector<Finding>& diagnostics) {
+  for (hostcopy::EngineKind const& kind : stack::engine_table()) {
+    const Status found = kind.probe();
+    diagnostics.push_back(
+        {found.ok() ? Level::kOk : Level::kNote, concat("copies: ", kind.name),
+         found.ok() ? concat(kind.describe, kind.is_for_tests ? ", for tests" : "") : std::string(found.message()),
+         ""});
+  }
+}
+
 }  // namespace
 
 int doctor(bool json) {
@@ -176,6 +188,7 @@ int doctor(bool json) {
   diagnostics.push_back(check_groups());
   diagnostics.push_back(check_cache());
   check_devices(diagnostics);
+  check_copy_engines(diagnostics);
   bool problems = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (Finding const& finding : diagnostics) {
@@ -186,9 +199,9 @@ int doctor(bool json) {
                       {"text", finding.text},
                       {"fix", finding.fix}});
     } else {
-      std::cout << fmt::format("{:<8} {:<16} {}\n", to_string(finding.level), finding.subject, finding.text);
+      std::cout << fmt::format("{:<8} {:<24} {}\n", to_string(finding.level), finding.subject, finding.text);
       if (!finding.fix.empty()) {
-        std::cout << fmt::format("{:<8} {:<16} fix: {}\n", "", "", finding.fix);
+        std::cout << fmt::format("{:<8} {:<24} fix: {}\n", "", "", finding.fix);
       }
     }
   }

@@ -130,6 +130,7 @@ CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
   profile->add_option("--seconds", arguments.seconds, "With --nf: approximate duration in seconds; default: 60")
       ->check(CLI::Range(0.0, kMaxSeconds))
       ->needs(nf);
+  profile->add_flag("--copies", arguments.copies, "Measure the engines that copy within host memory")->excludes(nf);
   profile->add_flag("--json", arguments.json, "Result as one JSON object");
   return profile;
 }

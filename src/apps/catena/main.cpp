@@ -126,8 +126,11 @@ int main(int argc, char** argv) {
 
   cli::ProfileArguments profiled;
   CLI::App* profile = cli::add_profile_command(app, profiled);
-  profile->callback(
-      [&] { status = profiled.chain_file.empty() ? cli::profile(profiled) : cli::profile_nfs(profiled, nf_path); });
+  profile->callback([&] {
+    status = profiled.copies               ? cli::profile_copies(profiled)
+             : profiled.chain_file.empty() ? cli::profile(profiled)
+                                           : cli::profile_nfs(profiled, nf_path);
+  });
 
   CLI::App* doctor = app.add_subcommand("doctor", "Show what this machine can do, and a command to fix each problem");
   doctor->add_flag("--json", json, "Result as one JSON object");

@@ -1,50 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/hostcopy/engine.hpp"
-
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+
+#include "base/hostcopy/accelerator.hpp"
 
 namespace catena::hostcopy {
 
-/// Makes moves even if its engine fails. The CPU makes moves for which the engine has no free job, and all moves once
-/// the engine is lost. Jobs complete in any order. Belongs to one thread at a time.
+/// Makes moves of the caller's own memory, which cannot be illegal, by one engine, and by the CPU where the engine has
+/// no room or fails. Belongs to one thread at a time.
 class HostMover {
  public:
-  using Ticket = std::uint32_t;
+  using Ticket = Accelerator::Ticket;
   /// Uses the CPU.
   HostMover() : HostMover(make_cpu_engine(), {1, 1}, std::chrono::nanoseconds::max()) {}
   /// Configures `engine` for `limits`. If it is an error or that fails, or if the engine later fails or takes longer
-  /// than `patience` for a job, the CPU replaces it and a warning is logged.
+  /// than `patience` for a job, the CPU replaces it and a warning is logged. Precondition: Engine::stop() of `engine`
+  /// cannot fail.
   HostMover(Result<std::unique_ptr<Engine>> engine, Engine::Limits const& limits, std::chrono::nanoseconds patience);
-  HostMover(HostMover const&) = delete;
-  HostMover& operator=(HostMover const&) = delete;
 
-  /// Starts a job of at least one move. Lifetimes: as in Engine::submit(), until is_done().
-  Ticket start(std::span<const Move> moves);
+  /// Starts a job of at least one move. Lifetimes: as in Accelerator::start(), until is_done().
+  Ticket start(std::span<const Move> moves) { return accelerator_.start(moves); }
   /// Whether the job is done. Returns true once; then the ticket is invalid. Never waits.
   bool is_done(Ticket ticket);
-  /// The engine of new jobs.
-  Engine const& engine() const { return *engine_; }
+  /// The name of the engine of new jobs.
+  std::string engine() const;
 
  private:
-  struct Entry {
-    std::span<const Move> moves;
-    Engine::Job job = 0;
-    std::chrono::steady_clock::time_point since;
-    enum class State : std::uint8_t { kFree, kInFlight, kDone } state = State::kFree;
-  };
-  void collect();
-  void check_patience();
-  void lose(Status const& why);
-
-  std::chrono::nanoseconds patience_;
-  std::unique_ptr<Engine> engine_;
-  std::vector<Entry> entries_;  ///< indexed by ticket
+  AcceleratorPool pool_;
+  Accelerator accelerator_;
 };
 
 }  // namespace catena::hostcopy

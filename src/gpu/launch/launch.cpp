@@ -265,7 +265,7 @@ Status Launch::wait(std::chrono::nanoseconds limit, std::string_view what) {
   CATENA_ASSIGN_OR_RETURN(bool done, poll());
   while (is_staging_) {
     if (std::chrono::steady_clock::now() > until) {
-      return absl::DeadlineExceededError(concat(what, ": ", mover_->engine().name(), " did not fill the staging"));
+      return absl::DeadlineExceededError(concat(what, ": ", mover_->engine(), " did not fill the staging"));
     }
     std::this_thread::yield();
     CATENA_ASSIGN_OR_RETURN(done, poll());

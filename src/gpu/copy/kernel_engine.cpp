@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/copy/kernel_engine.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "catena_kernel_move.hpp"
+#include "gpu/copy/move_params.hpp"
+#include "gpu/program/program.hpp"
+
+namespace catena::copy {
+namespace {
+
+using hostcopy::Engine;
+using hostcopy::Move;
+
+constexpr std::string_view kMoveKernel = "catena_move";
+constexpr std::uint32_t kBatchJobs = 16;  ///< from 16 copies a launch on, its cost hardly counts (docs/performance.md)
+constexpr std::size_t kBatches = 8;       ///< in flight
+constexpr std::uint32_t kGroupSize = 256;
+constexpr std::uint32_t kPartBytes = 16 * 1024;
+constexpr std::uint32_t kBatchParts = 4096;
+constexpr std::uint32_t kLargestMove = 1U << 20U;
+
+/// Jobs of one launch.
+struct MoveBatch {
+  std::unique_ptr<device::PinnedBuffer> memory;  ///< kBatchParts parts
+  std::vector<Engine::Job> jobs;
+  std::uint32_t parts = 0;
+  std::unique_ptr<device::Event> done;  ///< null: not launched
+
+  MovePart* part_at(std::size_t index) { return reinterpret_cast<MovePart*>(memory->bytes().data()) + index; }
+};
+
+class KernelEngine final : public Engine {
+ public:
+  KernelEngine(std::shared_ptr<device::Device> device, std::unique_ptr<device::Program> program, device::Kernel* kernel)
+      : device_(std::move(device)), program_(std::move(program)), kernel_(kernel) {}
+
+  std::string name() const override { return device_->info().backend; }
+  Capabilities capabilities() const override {
+    return {.is_ordered = true, .needs_registration = true, .largest_move = kLargestMove, .paying_jobs = kBatchJobs};
+  }
+
+  Status configure(Limits const& limits) override {
+    limits_ = limits;
+    CATENA_ASSIGN_OR_RETURN(stream_, device_->create_stream());
+    batches_.clear();
+    for (std::size_t i = 0; i < kBatches; ++i) {
+      MoveBatch& batch = batches_.emplace_back();
+      CATENA_ASSIGN_OR_RETURN(batch.memory, device_->allocate_pinned(kBatchParts * sizeof(MovePart)));
+      if (batch.memory->window() == nullptr) {
+        return absl::UnavailableError(concat(device_->info().name, " cannot access host memory"));
+      }
+      batch.jobs.reserve(kBatchJobs);
+    }
+    return absl::OkStatus();
+  }
+
+  Status register_memory(std::span<std::byte> memory) override {
+    if (windows_.size() == kMoveWindows) {
+      return absl::ResourceExhaustedError(concat("a copy engine reaches ", kMoveWindows, " memories"));
+    }
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> buffer, device_->map_host(memory));
+    windows_.push_back({memory, std::move(buffer)});
+    return absl::OkStatus();
+  }
+
+  Status enqueue_copy(Job job, std::span<const Move> moves) override {
+    std::uint32_t parts = 0;
+    for (Move const& move : moves) {
+      if (move.bytes > kLargestMove || !window_of(move.from, move.bytes) || !window_of(move.to, move.bytes)) {
+        return absl::InvalidArgumentError("a move of memory that was not registered, or of more than 1 MiB");
+      }
+      parts += (move.bytes + kPartBytes - 1) / kPartBytes;
+    }
+    if (parts > kBatchParts || moves.size() > limits_.moves) {
+      return absl::InvalidArgumentError("a job of more moves than were configured");
+    }
+    if (jobs_ == limits_.jobs) {
+      return absl::ResourceExhaustedError("as many jobs as configured are in flight");
+    }
+    if (launched_ < kBatches && batches_[launched_].parts + parts > kBatchParts) {
+      CATENA_RETURN_IF_ERROR(launch());
+    }
+    if (launched_ == kBatches) {
+      return absl::ResourceExhaustedError("all launches are in flight");
+    }
+    MoveBatch& batch = batches_[launched_];
+    for (Move const& move : moves) {
+      add(batch, move);
+    }
+    batch.jobs.push_back(job);
+    ++jobs_;
+    return batch.jobs.size() == kBatchJobs ? launch() : absl::OkStatus();
+  }
+
+  Result<std::optional<Completion>> dequeue_copy() override {
+    Result<std::optional<Completion>> first = peek_copy();
+    if (first.ok() && *first) {
+      completed_.pop_front();
+      --jobs_;
+    }
+    return first;
+  }
+
+  Result<std::optional<Completion>> peek_copy() override {
+    if (completed_.empty()) {
+      CATENA_RETURN_IF_ERROR(launch());
+      CATENA_RETURN_IF_ERROR(collect());
+    }
+    return completed_.empty() ? std::nullopt : std::optional(Completion{completed_.front(), true});
+  }
+
+  bool stop() override {
+    return launched_ == 0 || device_->is_gone();  // a launch that does not end cannot be stopped
+  }
+
+ private:
+  struct Window {
+    std::span<std::byte> memory;
+    std::unique_ptr<device::Buffer> buffer;
+  };
+
+  std::optional<std::uint16_t> window_of(const std::byte* at, std::size_t bytes) const {
+    for (std::size_t i = 0; i < windows_.size(); ++i) {
+      std::span<std::byte> const& memory = windows_[i].memory;
+      if (at >= memory.data() && at <= memory.data() + memory.size() &&
+          bytes <= static_cast<std::size_t>(memory.data() + memory.size() - at)) {
+        return static_cast<std::uint16_t>(i);
+      }
+    }
+    return std::nullopt;
+  }
+
+  void add(MoveBatch& batch, Move const& move) {
+    const std::uint16_t from = *window_of(move.from, move.bytes);
+    const std::uint16_t to = *window_of(move.to, move.bytes);
+    const auto from_at = static_cast<u64>(move.from - windows_[from].memory.data());
+    const auto to_at = static_cast<u64>(move.to - windows_[to].memory.data());
+    for (std::uint32_t begin = 0; begin < move.bytes; begin += kPartBytes) {
+      *batch.part_at(batch.parts++) = {from_at + begin, to_at + begin, std::min(kPartBytes, move.bytes - begin), from,
+                                       to};
+    }
+  }
+
+  /// Launches the batch that is being filled, if it has jobs.
+  Status launch() {
+    if (launched_ == kBatches || batches_[launched_].jobs.empty()) {
+      return absl::OkStatus();
+    }
+    MoveBatch& batch = batches_[launched_];
+    if (batch.parts > 0) {
+      const MoveParams params{batch.parts};
+      std::array<device::KernelArgument, kMoveWindows + 3> arguments;
+      arguments[0] = batch.memory->window();
+      for (std::size_t i = 0; i < kMoveWindows; ++i) {
+        arguments[1 + i] = i < windows_.size() ? windows_[i].buffer.get() : static_cast<device::Buffer*>(nullptr);
+      }
+      arguments[1 + kMoveWindows] = std::as_bytes(std::span(&params, 1));
+      arguments[2 + kMoveWindows] = device::BufferSizes{};
+      CATENA_RETURN_IF_ERROR(stream_->launch(*kernel_, {.groups = batch.parts, .group_size = kGroupSize}, arguments));
+    }
+    CATENA_ASSIGN_OR_RETURN(batch.done, stream_->record());
+    ++launched_;
+    return absl::OkStatus();
+  }
+
+  /// Takes the jobs of launches that are done.
+  Status collect() {
+    while (launched_ > 0) {
+      CATENA_ASSIGN_OR_RETURN(const bool is_done, batches_.front().done->ready());
+      if (!is_done) {
+        break;
+      }
+      MoveBatch& oldest = batches_.front();
+      completed_.insert(completed_.end(), oldest.jobs.begin(), oldest.jobs.end());
+      oldest.jobs.clear();
+      oldest.parts = 0;
+      oldest.done.reset();
+      std::ranges::rotate(batches_, batches_.begin() + 1);
+      --launched_;
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<device::Device> device_;
+  std::unique_ptr<device::Program> program_;
+  device::Kernel* kernel_;
+  std::vector<Window> windows_;
+  std::vector<MoveBatch> batches_;  ///< the launched ones, oldest first; then the one being filled; then empty ones
+  std::size_t launched_ = 0;
+  std::deque<Job> completed_;
+  std::uint32_t jobs_ = 0;  ///< enqueued and not dequeued
+  Limits limits_{};
+  std::unique_ptr<device::Stream> stream_;  ///< last member: waits for launches
+};
+
+Status probe_backend(std::string_view name) {
+  for (device::Backend const& backend : device::backends()) {
+    if (backend.name == name) {
+      return backend.probe().status;
+    }
+  }
+  return absl::UnavailableError(concat("this build has no backend '", name, "'"));
+}
+
+Result<std::unique_ptr<Engine>> open_backend(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device, device::open(device::DevicePreference::of(name)));
+  return make_kernel_engine(std::move(device));
+}
+
+constexpr std::array kKinds{
+    hostcopy::EngineKind{"cuda", [] { return probe_backend("cuda"); }, [] { return open_backend("cuda"); },
+                         "a kernel on an NVIDIA GPU that reads and writes host memory"},
+    hostcopy::EngineKind{"opencl", [] { return probe_backend("opencl"); }, [] { return open_backend("opencl"); },
+                         "the same kernel on cores of the CPU", true},
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_kernel_engine(std::shared_ptr<device::Device> device) {
+  CATENA_ASSIGN_OR_RETURN(
+      std::unique_ptr<device::Program> program,
+      program::build(*device, program::with_sdk(catena_kernel_move()), "the kernel of the copy engine"));
+  CATENA_ASSIGN_OR_RETURN(device::Kernel * kernel, program->kernel(kMoveKernel));
+  return std::make_unique<KernelEngine>(std::move(device), std::move(program), kernel);
+}
+
+std::span<const hostcopy::EngineKind> kernel_engine_kinds() { return kKinds; }
+
+}  // namespace catena::copy

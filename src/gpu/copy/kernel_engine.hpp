@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/hostcopy/engine.hpp"
+#include "gpu/device/device.hpp"
+
+namespace catena::copy {
+
+/// A copy engine: a kernel of `device` that moves bytes within registered host memory. Jobs are launched in batches, of
+/// the engine's paying_jobs or of what was enqueued before a poll; batches complete in order. Registers kMoveWindows
+/// memories at most, each of whole pages. Errors: as program::build(); Unimplemented: kernels of the device cannot
+/// access host memory.
+Result<std::unique_ptr<hostcopy::Engine>> make_kernel_engine(std::shared_ptr<device::Device> device);
+
+/// A kind for each backend, by its name: the first device of it. Static storage.
+std::span<const hostcopy::EngineKind> kernel_engine_kinds();
+
+}  // namespace catena::copy

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/types.hpp>
+
+/// Types shared by the host and the kernel of the copy engine. Kernels include this file.
+namespace catena::copy {
+
+/// Memory that the engine reaches at a time.
+inline constexpr u32 kMoveWindows = 4;
+
+/// A part of a move: one work-group copies it.
+struct MovePart {
+  u64 from;  ///< offset in window `from_window`
+  u64 to;    ///< offset in window `to_window`
+  u32 bytes;
+  u16 from_window;
+  u16 to_window;
+};
+static_assert(sizeof(MovePart) == 24);
+
+struct MoveParams {
+  u64 parts;
+};
+
+/// Sizes of the kernel's buffers in bytes, passed by value; see kernel::LaunchSizes.
+struct MoveSizes {
+  u64 parts;
+  u64 windows[kMoveWindows];
+  u64 local;
+};
+static_assert(sizeof(MoveSizes) == 48);
+
+}  // namespace catena::copy

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stack over a TAP with the kernel's TCP as its peer, in a network namespace of the test's own. Needs root.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "stack/port/tap_port.hpp"
+#include "stack/tcp/tcp.hpp"
+
+namespace catena::stack {
+namespace {
+
+constexpr std::uint16_t kPort = 7;
+
+/// Sends back what it receives, and closes when the peer does.
+class EchoServer final : public TcpEvents {
+ public:
+  void attach(Tcp& tcp) { tcp_ = &tcp; }
+  bool accepted(ConnectionId connection, Endpoint const&, Endpoint const&) override {
+    ++accepted_;
+    sessions_[connection] = {};
+    return true;
+  }
+  bool received(ConnectionId connection, std::span<const std::byte> bytes) override {
+    Session& session = sessions_[connection];
+    session.pieces.push_back({{bytes.begin(), bytes.end()}, 0});
+    return true;
+  }
+  void acknowledged(ConnectionId connection, std::size_t bytes) override {
+    Session& session = sessions_[connection];
+    session.acknowledged += bytes;
+    while (!session.pieces.empty() && session.acknowledged >= session.pieces.front().bytes.size() &&
+           session.pieces.front().written == session.pieces.front().bytes.size()) {
+      session.acknowledged -= session.pieces.front().bytes.size();
+      tcp_->consumed(connection, session.pieces.front().bytes.size());
+      session.pieces.pop_front();
+    }
+  }
+  void peer_closed(ConnectionId connection) override { sessions_[connection].is_closing = true; }
+  void reset(ConnectionId connection) override {
+    ++resets_;
+    sessions_.erase(connection);
+  }
+  /// Writes what there is room for, and closes what is at its end.
+  void work() {
+    std::vector<ConnectionId> ended;
+    for (auto& [connection, session] : sessions_) {
+      for (Piece& piece : session.pieces) {
+        while (piece.written < piece.bytes.size()) {
+          const std::size_t part =
+              std::min({piece.bytes.size() - piece.written, tcp_->room(connection), Tcp::kMaxWrite});
+          if (part == 0 || !tcp_->write(connection, std::span(piece.bytes).subspan(piece.written, part), false)) {
+            break;
+          }
+          piece.written += part;
+        }
+        if (piece.written < piece.bytes.size()) {
+          break;
+        }
+      }
+      if (session.is_closing && session.pieces.empty()) {
+        ended.push_back(connection);
+      }
+    }
+    for (const ConnectionId connection : ended) {
+      tcp_->close(connection);
+      sessions_.erase(connection);
+    }
+  }
+  std::atomic<std::uint32_t> accepted_ = 0;
+  std::atomic<std::uint32_t> resets_ = 0;
+
+ private:
+  struct Piece {
+    std::vector<std::byte> bytes;
+    std::size_t written;
+  };
+  struct Session {
+    std::deque<Piece> pieces;
+    std::size_t acknowledged = 0;  ///< beyond the pieces that are gone
+    bool is_closing = false;
+  };
+  Tcp* tcp_ = nullptr;
+  std::map<ConnectionId, Session> sessions_;
+};
+
+class KernelPeer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::unshare(CLONE_NEWNET) != 0) {
+      GTEST_SKIP() << "a network namespace needs root";
+    }
+    Result<std::unique_ptr<TapPort>> port = TapPort::open("tap0");
+    ASSERT_TRUE(port.ok()) << port.status();
+    port_ = *std::move(port);
+    ASSERT_EQ(std::system("ip link set lo up && ip link set tap0 up && ip address add 10.9.0.1/24 dev tap0 && "
+                          "ip -6 address add fd00:9::1/64 dev tap0 nodad"),
+              0);
+    TcpOptions options;
+    options.mac = {2, 0, 0, 0, 9, 2};
+    options.ipv4 = {packet::Address::of_v4(0x0A090002), 24, std::nullopt};
+    options.ipv6 = {*packet::Address::parse("fd00:9::2"), 64, std::nullopt};
+    Result<std::unique_ptr<Tcp>> tcp = Tcp::create(options, *port_, server_);
+    ASSERT_TRUE(tcp.ok()) << tcp.status();
+    tcp_ = *std::move(tcp);
+    server_.attach(*tcp_);
+    ASSERT_EQ(tcp_->listen(kPort, 255), absl::OkStatus());
+    stack_ = std::thread([this] {
+      while (!stop_) {
+        pollfd readable{port_->descriptor(), POLLIN, 0};
+        ::poll(&readable, 1, 1);
+        for (int i = 0; i < 64; ++i) {
+          const auto frame = port_->receive();
+          if (!frame) {
+            break;
+          }
+          tcp_->input(*frame);
+        }
+        server_.work();
+        tcp_->tick(std::chrono::steady_clock::now());
+      }
+    });
+  }
+  void TearDown() override {
+    stop_ = true;
+    if (stack_.joinable()) {
+      stack_.join();
+    }
+  }
+  /// A connected socket with a time limit; -1: refused.
+  static int connect_to(const char* address, std::uint16_t port = kPort) {
+    const bool is_v4 = std::string_view(address).find(':') == std::string_view::npos;
+    const int fd = ::socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const timeval limit{20, 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    sockaddr_in v4{};
+    sockaddr_in6 v6{};
+    if (is_v4) {
+      v4.sin_family = AF_INET;
+      v4.sin_port = htons(port);
+      ::inet_pton(AF_INET, address, &v4.sin_addr);
+    } else {
+      v6.sin6_family = AF_INET6;
+      v6.sin6_port = htons(port);
+      ::inet_pton(AF_INET6, address, &v6.sin6_addr);
+    }
+    const auto* to = is_v4 ? reinterpret_cast<sockaddr*>(&v4) : reinterpret_cast<sockaddr*>(&v6);
+    if (::connect(fd, to, is_v4 ? sizeof v4 : sizeof v6) != 0) {
+      ::close(fd);
+      return -1;
+    }
+    return fd;
+  }
+  /// Sends `bytes` random bytes and compares what comes back, to its end.
+  static void expect_echo(int fd, std::size_t bytes) {
+    std::minstd_rand random(static_cast<unsigned>(bytes));
+    std::vector<std::uint8_t> sent(bytes);
+    std::ranges::generate(sent, [&] { return static_cast<std::uint8_t>(random() >> 8U); });
+    std::thread sender([&] {
+      for (std::size_t at = 0; at < sent.size();) {
+        const ssize_t part = ::send(fd, &sent[at], std::min<std::size_t>(sent.size() - at, 100'000), MSG_NOSIGNAL);
+        if (part <= 0) {
+          break;
+        }
+        at += static_cast<std::size_t>(part);
+      }
+      ::shutdown(fd, SHUT_WR);
+    });
+    std::vector<std::uint8_t> received(bytes + 1);
+    std::size_t at = 0;
+    for (ssize_t part = 1; part > 0 && at < received.size();
+         at += static_cast<std::size_t>(std::max<ssize_t>(part, 0))) {
+      part = ::recv(fd, &received[at], received.size() - at, 0);
+    }
+    sender.join();
+    received.resize(at);
+    EXPECT_EQ(received.size(), sent.size());
+    EXPECT_TRUE(received == sent);
+  }
+
+  std::unique_ptr<TapPort> port_;
+  EchoServer server_;
+  std::unique_ptr<Tcp> tcp_;
+  std::atomic<bool> stop_ = false;
+  std::thread stack_;
+};
+
+TEST_F(KernelPeer, gets_back_what_it_sends_over_both_families) {
+  for (const char* address : {"10.9.0.2", "fd00:9::2"}) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{1460}, std::size_t{100'000}, std::size_t{8'000'000}}) {
+      SCOPED_TRACE(std::string(address) + " " + std::to_string(bytes));
+      const int fd = connect_to(address);
+      ASSERT_GE(fd, 0);
+      expect_echo(fd, bytes);
+      ::close(fd);
+    }
+  }
+  EXPECT_EQ(server_.accepted_, 8U);
+  EXPECT_EQ(server_.resets_, 0U);
+}
+
+TEST_F(KernelPeer, has_many_connections_at_a_time) {
+  constexpr std::size_t kConnections = 300;
+  std::vector<int> fds;
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    fds.push_back(connect_to("10.9.0.2"));
+    ASSERT_GE(fds.back(), 0);
+  }
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    expect_echo(fds[i], 1 + i * 7);
+    ::close(fds[i]);
+  }
+  EXPECT_EQ(server_.resets_, 0U);
+}
+
+TEST_F(KernelPeer, gets_every_byte_though_frames_are_lost) {
+  if (std::system("nft 'add table inet loss; add chain inet loss in { type filter hook input priority 0; }; "
+                  "add rule inet loss in ip saddr 10.9.0.2 tcp sport 7 numgen random mod 100 < 3 drop'") != 0) {
+    GTEST_SKIP() << "frames are lost by nft";
+  }
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 4; ++client) {
+    clients.emplace_back([client] {
+      const int fd = connect_to("10.9.0.2");
+      ASSERT_GE(fd, 0);
+      expect_echo(fd, 2'000'000 + static_cast<std::size_t>(client));
+      ::close(fd);
+    });
+  }
+  std::ranges::for_each(clients, &std::thread::join);
+  EXPECT_EQ(server_.resets_, 0U);
+}
+
+TEST_F(KernelPeer, a_port_that_nobody_listens_at_refuses) {
+  EXPECT_EQ(connect_to("10.9.0.2", 8), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+}
+
+TEST_F(KernelPeer, answers_pings_of_both_families) {
+  EXPECT_EQ(std::system("ping -c 1 -W 5 10.9.0.2 >/dev/null && ping -c 1 -W 5 fd00:9::2 >/dev/null"), 0);
+}
+
+}  // namespace
+}  // namespace catena::stack

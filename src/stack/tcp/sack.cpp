@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/tcp/sack.hpp"
+
+#include <lwip/priv/tcp_priv.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace catena::stack {
+namespace {
+
+// bits of tcp_seg::flags that lwIP does not use
+constexpr u8_t kSacked = 0x40;
+constexpr u8_t kResent = 0x80;
+
+constexpr u32_t kLossBytes = 3 * TCP_MSS;  ///< sacked above a segment that is lost (RFC 6675, DupThresh)
+constexpr s16_t kMinTimeoutTicks = 200 / TCP_SLOW_INTERVAL;
+constexpr std::size_t kMaxBlocks = 4;
+constexpr std::size_t kMaxOptionBytes = 40;
+
+struct Block {
+  u32_t left;
+  u32_t right;  ///< the number behind the block
+};
+struct Blocks {
+  std::array<Block, kMaxBlocks> blocks;
+  std::size_t count = 0;
+};
+
+u8_t recovery_slot = 0;
+
+/// Kept in the PCB: the number up to which the episode of loss goes, and whether there is one.
+struct Recovery {
+  u32_t point = 0;
+  bool is_on = false;
+};
+Recovery recovery_of(tcp_pcb const& pcb) {
+  const auto packed = reinterpret_cast<std::uintptr_t>(tcp_ext_arg_get(&pcb, recovery_slot));
+  return {static_cast<u32_t>(packed), (packed >> 32U) != 0};
+}
+void keep(tcp_pcb& pcb, Recovery const& recovery) {
+  const auto packed = static_cast<std::uintptr_t>(recovery.point) | std::uintptr_t{recovery.is_on ? 1U : 0U} << 32U;
+  tcp_ext_arg_set(&pcb, recovery_slot, reinterpret_cast<void*>(packed));
+}
+
+u32_t load_be32(const u8_t* at) {
+  u32_t value = 0;
+  std::memcpy(&value, at, sizeof value);
+  return lwip_ntohl(value);
+}
+
+/// The blocks of option 5 that lie within what was sent and not acknowledged (RFC 2018, section 3). Blocks below, of
+/// duplicates (RFC 2883), are left out.
+Blocks parse(std::span<const u8_t> options, u32_t acknowledged, u32_t next) {
+  constexpr u8_t kEnd = 0;
+  constexpr u8_t kNothing = 1;
+  constexpr u8_t kSack = 5;
+  Blocks result;
+  for (std::size_t at = 0; at < options.size() && options[at] != kEnd;) {
+    if (options[at] == kNothing) {
+      ++at;
+      continue;
+    }
+    if (at + 1 >= options.size() || options[at + 1] < 2 || at + options[at + 1] > options.size()) {
+      break;
+    }
+    const std::size_t length = options[at + 1];
+    if (options[at] == kSack) {
+      for (std::size_t block = at + 2; block + 8 <= at + length && result.count < kMaxBlocks; block += 8) {
+        const Block found{load_be32(&options[block]), load_be32(&options[block + 4])};
+        if (TCP_SEQ_LT(found.left, found.right) && TCP_SEQ_GT(found.left, acknowledged) &&
+            TCP_SEQ_LEQ(found.right, next)) {
+          result.blocks[result.count++] = found;
+        }
+      }
+    }
+    at += length;
+  }
+  return result;
+}
+
+u32_t first_of(tcp_seg const& segment) { return lwip_ntohl(segment.tcphdr->seqno); }
+
+/// Bytes of the blocks above `number`. Blocks of one header do not overlap; a liar's do, and harm his own connection.
+u32_t sacked_above(Blocks const& blocks, u32_t number) {
+  u32_t bytes = 0;
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    Block const& block = blocks.blocks[i];
+    if (TCP_SEQ_GT(block.right, number)) {
+      bytes += block.right - (TCP_SEQ_GT(block.left, number) ? block.left : number);
+    }
+  }
+  return bytes;
+}
+
+bool is_covered(Blocks const& blocks, u32_t first, u32_t end) {
+  return std::any_of(
+      blocks.blocks.begin(), blocks.blocks.begin() + static_cast<std::ptrdiff_t>(blocks.count),
+      [&](Block const& block) { return TCP_SEQ_LEQ(block.left, first) && TCP_SEQ_GEQ(block.right, end); });
+}
+
+void begin_recovery(tcp_pcb& pcb) {
+  constexpr u32_t kPercent = 70;  // CUBIC's reduction (RFC 9438, 4.6)
+  keep(pcb, {pcb.snd_nxt, true});
+  const u32_t window = std::min<u32_t>(pcb.cwnd, pcb.snd_wnd);
+  pcb.ssthresh = std::max<u32_t>(window / 100 * kPercent, 2 * TCP_MSS);
+  pcb.cwnd = pcb.ssthresh;
+}
+
+/// Moves the lost segments from the front of what is unacknowledged to the front of what is unsent, in order: their
+/// numbers are below all that is there.
+bool queue_lost(tcp_pcb& pcb, Blocks const& blocks) {
+  tcp_seg* lost = nullptr;
+  tcp_seg** last = &lost;
+  for (tcp_seg** at = &pcb.unacked; *at != nullptr;) {
+    tcp_seg* const segment = *at;
+    // with another reference to it a port may still be reading it
+    const bool is_lost = (segment->flags & (kSacked | kResent)) == 0 && segment->p->ref == 1 &&
+                         sacked_above(blocks, first_of(*segment)) >= kLossBytes;
+    if (!is_lost) {
+      at = &segment->next;
+      continue;
+    }
+    *at = segment->next;
+    segment->next = nullptr;
+    segment->flags |= kResent;
+    *last = segment;
+    last = &segment->next;
+  }
+  if (lost == nullptr) {
+    return false;
+  }
+  *last = std::exchange(pcb.unsent, lost);
+  return true;
+}
+
+}  // namespace
+
+void start_sack() { recovery_slot = tcp_ext_arg_alloc_id(); }
+
+void take_sack(tcp_pcb& pcb, u32_t acknowledged, const u8_t* options, u16_t option_bytes, const u8_t* rest,
+               u16_t rest_bytes) {
+  if (pcb.state < ESTABLISHED) {
+    return;
+  }
+  if ((pcb.flags & TF_RTO) != 0) {  // everything is sent again, and judged anew
+    for (tcp_seg* segment = pcb.unsent; segment != nullptr; segment = segment->next) {
+      segment->flags &= static_cast<u8_t>(~(kSacked | kResent));
+    }
+    keep(pcb, {});
+    return;
+  }
+  Recovery recovery = recovery_of(pcb);
+  if (recovery.is_on && TCP_SEQ_GEQ(acknowledged, recovery.point)) {
+    recovery = {};
+    keep(pcb, recovery);
+  }
+  if (pcb.unacked == nullptr || option_bytes + rest_bytes == 0) {
+    return;
+  }
+  std::array<u8_t, kMaxOptionBytes> bytes{};
+  const std::size_t first = std::min<std::size_t>(option_bytes, bytes.size());
+  const std::size_t second = rest == nullptr ? 0 : std::min<std::size_t>(rest_bytes, bytes.size() - first);
+  std::copy_n(options, first, bytes.begin());
+  std::copy_n(rest, second, bytes.begin() + static_cast<std::ptrdiff_t>(first));
+  const Blocks blocks = parse(std::span(bytes).first(first + second), acknowledged, pcb.snd_nxt);
+  if (blocks.count == 0) {
+    return;
+  }
+  for (tcp_seg* segment = pcb.unacked; segment != nullptr; segment = segment->next) {
+    const u32_t begin = first_of(*segment);
+    if (is_covered(blocks, begin, begin + TCP_TCPLEN(segment))) {
+      segment->flags |= kSacked;
+    }
+  }
+  if (queue_lost(pcb, blocks)) {
+    if (!recovery.is_on) {
+      begin_recovery(pcb);
+    }
+    pcb.rttest = 0;  // a segment that is sent twice tells no round trip (RFC 6298, section 3)
+    pcb.rtime = 0;
+  }
+  if (recovery_of(pcb).is_on) {
+    // lwIP's own recovery by duplicate ACKs stays out
+    tcp_set_flags(&pcb, TF_INFR);
+    pcb.dupacks = 0;
+  }
+}
+
+void limit_timeout(tcp_pcb& pcb) { pcb.rto = std::max(pcb.rto, kMinTimeoutTicks); }
+
+}  // namespace catena::stack

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/packet/address.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+/// TCP for the stack's process: lwIP, with options of our own.
+namespace catena::stack {
+
+struct Endpoint {
+  packet::Address address;
+  std::uint16_t port = 0;
+  bool operator==(Endpoint const&) const = default;
+};
+
+/// A frame to be sent. Its parts are valid during FramePort::send() alone.
+struct OutgoingFrame {
+  std::span<const std::span<const std::byte>> parts;  ///< the headers, then data
+  std::uint32_t bytes = 0;                            ///< of all parts
+  /// Offset of the TCP header whose checksum the port completes: the field holds the sum of the pseudo header (RFC
+  /// 9293, 3.1). 0: the frame has all its checksums.
+  std::uint16_t checksum_start = 0;
+  std::uint16_t header_bytes = 0;   ///< of Ethernet, IP and TCP; with segment_bytes
+  std::uint16_t segment_bytes = 0;  ///< the frame is to be cut into segments of so many bytes of data; 0: it is not
+};
+
+/// Where frames leave. Thread rule: Tcp's thread.
+class FramePort {
+ public:
+  virtual ~FramePort() = default;
+  /// False: there is no room, and the frame is lost; TCP sends its data again.
+  virtual bool send(OutgoingFrame const& frame) = 0;
+};
+
+/// Number of a connection, from accepted() until peer or application ended it; may then be used again.
+using ConnectionId = std::uint32_t;
+
+/// What happens to connections. Called by Tcp::input() and Tcp::tick() on Tcp's thread; all calls of Tcp but these two
+/// may be made from within.
+class TcpEvents {
+ public:
+  virtual ~TcpEvents() = default;
+  /// False: the connection is reset.
+  virtual bool accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) = 0;
+  /// Bytes in order. False: there is no room for them; they are offered again, later ones are lost until they are
+  /// taken.
+  virtual bool received(ConnectionId connection, std::span<const std::byte> bytes) = 0;
+  /// The peer has `bytes` more of what was written; their memory is free.
+  virtual void acknowledged(ConnectionId connection, std::size_t bytes) = 0;
+  /// The peer sends no more.
+  virtual void peer_closed(ConnectionId connection) = 0;
+  /// The connection is gone; what was written and not acknowledged is free.
+  virtual void reset(ConnectionId connection) = 0;
+};
+
+struct TcpOptions {
+  struct Network {
+    packet::Address address;
+    std::uint8_t prefix = 24;                ///< bits
+    std::optional<packet::Address> gateway;  ///< of the same family
+  };
+  std::array<std::uint8_t, 6> mac = {};
+  std::uint16_t mtu = 1500;
+  std::optional<Network> ipv4;
+  std::optional<Network> ipv6;
+  std::uint32_t max_connections = 20'000;  ///< established ones; a further one is reset
+  /// Bytes of a connection that were received and not consumed(), at most; 64 KiB to 1 MiB. What received() refuses is
+  /// lost and sent again, so room for so many bytes is needed.
+  std::uint32_t receive_window = 64 * 1024;
+  bool cuts_segments = true;  ///< the port sends frames of up to 64 KiB as segments (TSO)
+};
+
+/// TCP over IPv4 and IPv6 on one Ethernet port, for servers. One object in a process at a time, because lwIP has global
+/// state. Belongs to one thread at a time.
+class Tcp {
+ public:
+  /// `port` and `events` outlive it. FailedPrecondition: the process has one. Unavailable: no
+  /// random numbers. InvalidArgument: no address, a gateway
+  /// of another family, or another receive_window.
+  static Result<std::unique_ptr<Tcp>> create(TcpOptions const& options, FramePort& port, TcpEvents& events);
+  /// Resets all connections.
+  virtual ~Tcp() = default;
+
+  /// A frame has arrived. Its TCP checksum was verified by the port.
+  virtual void input(std::span<const std::byte> frame) = 0;
+  /// Does what is due by time, at `now`. To be called at least each kTick.
+  virtual void tick(std::chrono::steady_clock::time_point now) = 0;
+  static constexpr std::chrono::milliseconds kTick{10};
+
+  /// Accepts connections at `port` of all addresses. At most `backlog` (up to 255) are half open. AlreadyExists: the
+  /// port is taken.
+  virtual Status listen(std::uint16_t port, std::uint8_t backlog) = 0;
+  virtual void stop_listening(std::uint16_t port) = 0;
+
+  /// Bytes that write() takes now.
+  virtual std::size_t room(ConnectionId connection) const = 0;
+  /// Sends bytes, which must live and stay as they are until acknowledged() or reset(). Precondition: at most room(),
+  /// and at most kMaxWrite. `more`: another write() follows at once. False: there is no memory; nothing was written.
+  virtual bool write(ConnectionId connection, std::span<const std::byte> bytes, bool more) = 0;
+  static constexpr std::size_t kMaxWrite = std::size_t{44} * 1460;
+  /// The application has taken `bytes` of what was received.
+  virtual void consumed(ConnectionId connection, std::size_t bytes) = 0;
+  /// Sends what was written, then ends the connection. Its number is free now, no event follows. Precondition: all that
+  /// was written is acknowledged.
+  virtual void close(ConnectionId connection) = 0;
+  /// Sends no more after what was written; receives on.
+  virtual void close_sending(ConnectionId connection) = 0;
+  virtual void reset(ConnectionId connection) = 0;
+  virtual std::uint32_t connections() const = 0;
+};
+
+}  // namespace catena::stack
