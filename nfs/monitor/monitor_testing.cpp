@@ -141,9 +141,10 @@ std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view n
   return 0;
 }
 
-Receiver::Receiver() : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+Receiver::Receiver(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
   EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), length), 0);

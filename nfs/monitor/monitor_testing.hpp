@@ -70,7 +70,8 @@ std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view n
 /// A UDP socket on the loopback interface, on a port chosen by the system.
 class Receiver {
  public:
-  Receiver();
+  /// Listens on `port`, or on a free one.
+  explicit Receiver(std::uint16_t port = 0);
   ~Receiver();
   Receiver(Receiver const&) = delete;
   Receiver& operator=(Receiver const&) = delete;

@@ -54,7 +54,12 @@ class UdpOutput final : public Output {
   explicit UdpOutput(std::unique_ptr<nf::Output> receiver) : receiver_(std::move(receiver)) {}
 
   void write(std::span<const std::uint8_t> bytes, std::uint64_t records) override {
-    if (!receiver_->write(std::as_bytes(bytes)).ok()) {
+    const Status status = receiver_->write(std::as_bytes(bytes));
+    if (status.ok()) {
+      last_records_ = records;
+    } else if (absl::IsDataLoss(status)) {  // the one before was refused
+      lose(std::exchange(last_records_, records));
+    } else {
       lose(records);
     }
   }
@@ -62,6 +67,7 @@ class UdpOutput final : public Output {
 
  private:
   std::unique_ptr<nf::Output> receiver_;
+  std::uint64_t last_records_ = 0;  // of the last datagram sent
 };
 
 }  // namespace

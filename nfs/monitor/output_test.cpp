@@ -110,6 +110,21 @@ TEST(Udp, what_a_closed_port_refuses_is_counted_and_no_error) {
   EXPECT_TRUE((*udp)->finish().ok());
 }
 
+// Linux reports that a closed port refused a datagram when the next one is sent, and does not send that one (udp(7)).
+TEST(Udp, a_receiver_that_starts_late_gets_the_first_datagram_after_that) {
+  std::optional<testing::Receiver> receiver(std::in_place);
+  const std::uint16_t port = receiver->port();
+  auto udp = udp_output(*nf::own_outputs(), concat("127.0.0.1:", port));
+  ASSERT_TRUE(udp.ok());
+  receiver.reset();
+  (*udp)->write(Bytes{1}, 3);  // refused
+  receiver.emplace(port);
+  (*udp)->write(Bytes{2}, 5);
+  (*udp)->write(Bytes{3}, 7);
+  EXPECT_THAT(receiver->take(), ElementsAre(Bytes{2}, Bytes{3}));
+  EXPECT_EQ((*udp)->lost_records(), 3U);
+}
+
 TEST(Udp, what_is_too_long_for_a_datagram_is_counted) {
   const testing::Receiver receiver;
   auto udp = udp_output(*nf::own_outputs(), concat("127.0.0.1:", receiver.port()));

@@ -32,6 +32,7 @@ TEST(Alert, a_class_gives_category_and_severity) {
   EXPECT_EQ(trojan["severity"], 1);
   EXPECT_EQ(alert(rule_of("trojan-activity", 9), *classes)["severity"], 9);
   EXPECT_EQ(alert(rule_of("misc-activity"), *classes)["category"], "Misc activity");
+  EXPECT_EQ(alert(rule_of("Trojan-Activity"), *classes)["severity"], 1) << "as in Suricata 7.0.10";
   EXPECT_EQ(alert(rule_of("unheard-of"), *classes)["category"], "");
   EXPECT_EQ(alert(rule_of("unheard-of"), *classes)["severity"], 3);
 }

@@ -3,6 +3,7 @@
 
 #include "functions/match/rule_values.hpp"
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,6 +73,10 @@ Result<Classification> Classification::parse(std::string_view text, std::string 
     result.classes_.insert(*std::move(entry));
   }
   return result;
+}
+
+bool Classification::LessIgnoringCase::operator()(std::string_view a, std::string_view b) const {
+  return std::ranges::lexicographical_compare(a, b, {}, absl::ascii_tolower, absl::ascii_tolower);
 }
 
 Classification::Class const* Classification::find(std::string_view name) const {

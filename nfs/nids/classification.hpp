@@ -4,7 +4,6 @@
 #include <catena/core/status.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,12 +25,17 @@ class Classification {
   /// lines with the same name wins. InvalidArgument with file:line:column for any other line.
   static Result<Classification> parse(std::string_view text, std::string const& file);
 
-  /// Null for an unknown class.
+  /// Null for an unknown class. Case does not count.
   Class const* find(std::string_view name) const;
   bool empty() const { return classes_.empty(); }
 
  private:
-  std::map<std::string, Class, std::less<>> classes_;
+  struct LessIgnoringCase {
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const;
+  };
+
+  std::map<std::string, Class, LessIgnoringCase> classes_;
 };
 
 }  // namespace catena::nids

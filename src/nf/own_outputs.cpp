@@ -53,12 +53,22 @@ class Receiver final : public Output {
  public:
   Receiver(std::string name, FileDescriptor connected) : name_(std::move(name)), socket_(std::move(connected)) {}
   Status write(std::span<const std::byte> bytes) override {
-    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? system_error(name_)
-                                                                                              : absl::OkStatus();
+    if (send(bytes)) {
+      return absl::OkStatus();
+    }
+    if (errno != ECONNREFUSED) {
+      return system_error(name_);
+    }
+    // the error of an earlier datagram, reported in place of sending this one (udp(7))
+    return send(bytes) ? absl::DataLossError(concat(name_, ": ", std::strerror(ECONNREFUSED))) : system_error(name_);
   }
   Status close() override { return absl::OkStatus(); }
 
  private:
+  bool send(std::span<const std::byte> bytes) {
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  }
+
   std::string name_;
   FileDescriptor socket_;
 };

@@ -4,7 +4,6 @@
 #include <catena/core/text.hpp>
 #include <catena/core/time.hpp>
 
-#include <algorithm>
 #include <array>
 #include <ctime>
 #include <utility>
@@ -14,29 +13,38 @@ namespace {
 
 /// The name that Suricata 7 has for an IP protocol, else its number with three digits.
 std::string protocol_name(std::uint8_t protocol) {
-  constexpr std::array<std::pair<std::uint8_t, std::string_view>, 18> kNames{{
-      {0, "HOPOPT"},
-      {1, "ICMP"},
-      {2, "IGMP"},
-      {4, "IP-in-IP"},
-      {6, "TCP"},
-      {17, "UDP"},
-      {41, "IPv6"},
-      {47, "GRE"},
-      {50, "ESP"},
-      {51, "AH"},
-      {88, "EIGRP"},
-      {89, "OSPF"},
-      {58, "IPv6-ICMP"},
-      {103, "PIM"},
-      {112, "VRRP"},
-      {115, "L2TP"},
-      {132, "SCTP"},
-      {136, "UDPLite"},
-  }};
-  const auto found =
-      std::find_if(kNames.begin(), kNames.end(), [protocol](auto const& entry) { return entry.first == protocol; });
-  return found == kNames.end() ? fmt::format("{:03}", protocol) : std::string(found->second);
+  // the keywords of IANA's registry of protocol numbers, from 0 on
+  constexpr std::array<std::string_view, 144> kNames{
+      "HOPOPT",      "ICMP",       "IGMP",        "GGP",        "IP-in-IP",
+      "ST",          "TCP",        "CBT",         "EGP",        "IGP",
+      "BBN-RCC-MON", "NVP-II",     "PUP",         "ARGUS",      "EMCON",
+      "XNET",        "CHAOS",      "UDP",         "MUX",        "DCN-MEAS",
+      "HMP",         "PRM",        "XNS-IDP",     "TRUNK-1",    "TRUNK-2",
+      "LEAF-1",      "LEAF-2",     "RDP",         "IRTP",       "ISO-TP4",
+      "NETBLT",      "MFE-NSP",    "MERIT-INP",   "DCCP",       "3PC",
+      "IDPR",        "XTP",        "DDP",         "IDPR-CMTP",  "TP++",
+      "IL",          "IPv6",       "SDRP",        "IPv6-Route", "IPv6-Frag",
+      "IDRP",        "RSVP",       "GRE",         "DSR",        "BNA",
+      "ESP",         "AH",         "I-NLSP",      "SwIPe",      "NARP",
+      "MOBILE",      "TLSP",       "SKIP",        "IPv6-ICMP",  "IPv6-NoNxt",
+      "IPv6-Opts",   "Any",        "CFTP",        "Any",        "SAT-EXPAK",
+      "KRYPTOLAN",   "RVD",        "IPPC",        "Any",        "SAT-MON",
+      "VISA",        "IPCU",       "CPNX",        "CPHB",       "WSN",
+      "PVP",         "BR-SAT-MON", "SUN-ND",      "WB-MON",     "WB-EXPAK",
+      "ISO-IP",      "VMTP",       "SECURE-VMTP", "VINES",      "TTP",
+      "NSFNET-IGP",  "DGP",        "TCF",         "EIGRP",      "OSPF",
+      "Sprite-RPC",  "LARP",       "MTP",         "AX.25",      "OS",
+      "MICP",        "SCC-SP",     "ETHERIP",     "ENCAP",      "Any",
+      "GMTP",        "IFMP",       "PNNI",        "PIM",        "ARIS",
+      "SCPS",        "QNX",        "A/N",         "IPComp",     "SNP",
+      "Compaq-Peer", "IPX-in-IP",  "VRRP",        "PGM",        "Any",
+      "L2TP",        "DDX",        "IATP",        "STP",        "SRP",
+      "UTI",         "SMP",        "SM",          "PTP",        "IS-IS",
+      "FIRE",        "CRTP",       "CRUDP",       "SSCOPMCE",   "IPLT",
+      "SPS",         "PIPE",       "SCTP",        "FC",         "RSVP-E2E-IGNORE",
+      "Mobility",    "UDPLite",    "MPLS-in-IP",  "manet",      "HIP",
+      "Shim6",       "WESP",       "ROHC",        "Ethernet"};
+  return protocol < kNames.size() ? std::string(kNames[protocol]) : fmt::format("{:03}", protocol);
 }
 
 /// "2013-05-02T20:20:36.633914+0000"

@@ -47,10 +47,10 @@ std::optional<std::string> name_in(std::string_view path, std::string_view patte
   return is_name ? std::optional(std::string(name)) : std::nullopt;
 }
 
-HttpResponse other_method(std::string allowed) {
+HttpResponse other_method(std::string const& allowed) {
   HttpResponse response =
       error_response(kHttpMethodNotAllowed, absl::InvalidArgumentError(concat("allowed here: ", allowed)));
-  response.allow = std::move(allowed);
+  response.allow = concat(allowed, allowed.find("GET") == std::string::npos ? "" : ", HEAD");
   return response;
 }
 
@@ -80,13 +80,15 @@ Status check_access(Route const& route, ChainSet const& chains, std::string cons
 
 HttpResponse dispatch(ChainSet& chains, std::string const& version, HttpRequest const& request, Caller const& caller,
                       Filter filter) {
+  // the head of what GET gives (RFC 9110, section 9.3.2); the server leaves out the body
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::string allowed;
   for (Route const& route : routes()) {
     std::optional<std::string> name = filter(route) ? name_in(request.path, route.path) : std::nullopt;
     if (!name) {
       continue;
     }
-    if (request.method == route.method) {
+    if (method == route.method) {
       const Status may = check_access(route, chains, *name, caller);
       return may.ok() ? route.handler({chains, version, request, caller, *std::move(name)}) : error_answer(may);
     }
@@ -94,7 +96,7 @@ HttpResponse dispatch(ChainSet& chains, std::string const& version, HttpRequest 
   }
   return allowed.empty() ? error_response(kHttpNotFound, absl::NotFoundError(concat("unknown path ", request.path,
                                                                                     "; known: ", known_paths(filter))))
-                         : other_method(std::move(allowed));
+                         : other_method(allowed);
 }
 
 /// Logs what was refused, and keeps what libraries throw (out of memory) away from the server's C code.

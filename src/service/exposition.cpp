@@ -50,6 +50,10 @@ constexpr std::array kHelp{
     Help{counts::kUnsupported, "Packets that an NF could not inspect."},
     Help{counts::kLinkLocal, "Link-local control frames, as ARP, that an NF left to link_local."},
     Help{counts::kKernelFaults, "Out-of-bounds reads and writes of a kernel that were prevented."},
+    Help{counts::kProcessRestarts, "Restarts of the process of an NF."},
+    Help{counts::kProcessRefusals,
+         "Requests of the process of an NF for outputs that its configuration does not name."},
+    Help{counts::kLaunches, "Launches of an NF on a device."},
     Help{counts::kDevicePackets, "Packets processed by an NF on a device."},
     Help{counts::kTransferPackets, "Packets moved for an NF between host and device."},
     Help{counts::kTransferBytes, "Bytes moved for an NF between host and device, by direction."},
@@ -76,6 +80,8 @@ constexpr std::array kHelp{
     Help{counts::kLatency, "Time from rx to tx of sent packets."},
     Help{counts::kBusy, "Busy time of a stage on the host."},
     Help{counts::kSlotsInUse, "Slots of packet memory in use."},
+    Help{counts::kDeviceLosses, "Losses of the chain's device."},
+    Help{counts::kDeviceReturns, "Returns of a lost device to use."},
 };
 
 /// Upper bounds of the histogram, in nanoseconds.

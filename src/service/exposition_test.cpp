@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <string>
 
 namespace catena::service {
@@ -80,6 +83,25 @@ TEST(Exposition, shared_ports_have_what_no_chain_counts) {
   EXPECT_THAT(text, HasSubstr("catena_port_dropped_frames_total{port=\"interface eth0\",reason=\"unmatched\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("catena_port_dropped_frames_total{port=\"interface eth0\",reason=\"backlog_full\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("catena_port_busy_seconds_total{port=\"interface eth0\"} 0.5\n"));
+}
+
+// promtool's "no help text": every name of counts.hpp
+TEST(Exposition, every_metric_has_a_help_text) {
+  std::ifstream file(CATENA_SOURCE_DIR "/src/pipeline/counts.hpp");
+  const std::string header{std::istreambuf_iterator<char>(file), {}};
+  const std::regex name(R"re("(catena_\w+)")re");
+  ChainView view = chain("a");
+  for (std::sregex_iterator found(header.begin(), header.end(), name); found != std::sregex_iterator(); ++found) {
+    view.counts.add((*found)[1].str(), {}, 1);
+  }
+  const std::string text = exposition({view}, {}, "1");
+  const std::regex type("# TYPE (\\w+)");
+  std::size_t metrics = 0;
+  for (std::sregex_iterator found(text.begin(), text.end(), type); found != std::sregex_iterator(); ++found) {
+    EXPECT_THAT(text, HasSubstr("# HELP " + (*found)[1].str() + " ")) << (*found)[1];
+    ++metrics;
+  }
+  EXPECT_GT(metrics, 40U);
 }
 
 TEST(Exposition, label_values_are_escaped) {

@@ -6,6 +6,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <absl/strings/match.h>
 #include <microhttpd.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace catena::service {
@@ -78,6 +80,16 @@ std::optional<uid_t> user_of(int socket) {
   return is_known ? std::optional(peer.uid) : std::nullopt;
 }
 
+/// The path of a request's target, which has a scheme and a host in the form for proxies (RFC 9112, section 3.2.2).
+std::string path_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (!absl::StartsWithIgnoreCase({target.data(), target.size()}, {kScheme.data(), kScheme.size()})) {
+    return std::string(target);
+  }
+  const std::size_t path = target.find('/', kScheme.size());
+  return path == std::string_view::npos ? "/" : std::string(target.substr(path));
+}
+
 bool may_do_everything(uid_t user) { return is_privileged({user, 0, {}}); }
 
 void forget(void* /*server*/, MHD_Connection* /*connection*/, void** parts, MHD_RequestTerminationCode /*why*/) {
@@ -97,7 +109,7 @@ void log(void* /*server*/, const char* format, va_list arguments) {
 
 /// The C side of the server, which may touch what is its own.
 struct Connection {
-  static MHD_Result on_part(void* context, MHD_Connection* connection, const char* path, const char* method,
+  static MHD_Result on_part(void* context, MHD_Connection* connection, const char* target, const char* method,
                             const char* /*version*/, const char* bytes, std::size_t* count, void** kept) {
     if (*kept == nullptr) {
       if (says_too_large(connection)) {
@@ -108,10 +120,11 @@ struct Connection {
     }
     auto& parts = *static_cast<Parts*>(*kept);
     if (*count == 0) {
-      return answer(connection, parts.is_too_large()
-                                    ? too_large()
-                                    : respond(*static_cast<HttpServer*>(context),
-                                              {method, path, std::move(parts.body), socket_of(connection), {}}));
+      return answer(connection,
+                    parts.is_too_large()
+                        ? too_large()
+                        : respond(*static_cast<HttpServer*>(context),
+                                  {method, path_of(target), std::move(parts.body), socket_of(connection), {}}));
     }
     parts.bytes += *count;
     if (parts.bytes > kMaxReadBytes) {

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace catena::service {
 namespace {
@@ -49,6 +51,23 @@ TEST(HttpServer, keeps_nothing_of_connections_that_are_closed) {
     const std::string answer = ask(
         folder.path("socket"), "POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello")) << answer;
+  }
+  (*server)->end();
+}
+
+TEST(HttpServer, takes_the_absolute_form_of_a_target) {  // RFC 9112, section 3.2.2
+  const ScratchFolder folder;
+  Result<ControlSocket> socket = ControlSocket::open(folder.path("socket"));
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  auto server = HttpServer::start(socket->release(), [](HttpRequest const& request) {
+    return HttpResponse{200, "<" + request.path + ">"};
+  });
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (auto const& [target, path] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"/a/b?c", "/a/b"}, {"http://host:1/a/b", "/a/b"}, {"HTTP://host/", "/"}, {"http://host", "/"}}) {
+    const std::string answer =
+        ask(folder.path("socket"), "GET " + target + " HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(answer.ends_with("<" + path + ">")) << target << ": " << answer;
   }
   (*server)->end();
 }

@@ -7,6 +7,7 @@ CATENA_BIN names the program, CATENA_DATA the folder tests/data/chain.
 
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -89,6 +90,24 @@ class Files(unittest.TestCase):
     def catena(self, *arguments, **options):
         return subprocess.run([BIN, *arguments], capture_output=True, timeout=TIMEOUT_S, check=False, env=self.env,
                               **options)
+
+    # ---- what the system refuses to write
+
+    def test_a_file_that_may_not_grow_is_an_error_of_its_writer_and_not_a_signal(self):
+        """RLIMIT_FSIZE (`ulimit -f`, LimitFSIZE= of a unit): the system's SIGXFSZ ends a process that does not ignore it."""
+        flows = "[{{name: mon, type: monitor, config: {{max_flows: 5000, export: [{{format: {}, file: flows}}]}}}}]"
+        for outputs, nfs in ((["--tx", "pcap:out.pcap"], "[]"),
+                             (["--tx", "null", "--record", self.path("record")], FIREWALL),
+                             (["--tx", "null", "--eve", self.path("eve")], NIDS.replace("on: gpu, ", "")),
+                             (["--tx", "null", "--trace", self.path("trace")], FIREWALL),
+                             (["--tx", "null"], flows.format("json")), (["--tx", "null"], flows.format("ipfix"))):
+            chain = self.chain(nfs=nfs)
+            self.assertEqual(self.catena("run", chain, *outputs, cwd=self.folder).returncode, 0, outputs)
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            result = self.catena("run", chain, *outputs, cwd=self.folder,
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit)))
+            self.assertEqual(result.returncode, 1, (outputs, result.stderr))
+            self.assertIn(b"File too large", result.stderr)
 
     # ---- which may be the same
 

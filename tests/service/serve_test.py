@@ -404,10 +404,17 @@ class Metrics(ServiceTest):
             self.assertIn("version=0.0.4", response.headers["Content-Type"])
             self.assertIn(("catena_chain_state", (("chain", "a"), ("state", "running"))),
                           samples_of(response.read().decode()))
+        # health checks ask for the head alone; RFC 9110, section 9.1: every server answers it where it answers GET
+        with urllib.request.urlopen(urllib.request.Request(f"http://{address}/metrics", method="HEAD"),
+                                    timeout=LIMIT_S) as response:
+            self.assertIn("version=0.0.4", response.headers["Content-Type"])
+            self.assertGreater(int(response.headers["Content-Length"]), 1000)
+            self.assertEqual(response.read(), b"")
         for path, body, expected in (("/v1/chains", None, 404), ("/metrics", b"x", 405)):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(f"http://{address}{path}", data=body, timeout=LIMIT_S)
             self.assertEqual(refused.exception.code, expected)
+        self.assertEqual(refused.exception.headers["Allow"], "GET, HEAD")
 
     def test_an_address_that_is_none_is_refused(self):
         for address in ("9464", "localhost:9464", "127.0.0.1:99999", "127.0.0.1:", "[::1:1"):

@@ -26,7 +26,8 @@ class Output {
   ///   a file         appends them
   ///   a kept file    replaces its content with them in one step, and returns when content and name are on the disk. If
   ///                  the machine stops, the file has the old bytes or the new ones. kMaxKeptBytes at most
-  ///   a receiver     sends them as one datagram, which is lost if the system does not accept it at once
+  ///   a receiver     sends one datagram, lost if not accepted at once. DataLoss: it was sent, but an earlier one
+  ///   refused
   virtual Status write(std::span<const std::byte> bytes) = 0;
   /// Called after the last write(). An error, as of write(), if written bytes may be missing.
   virtual Status close() = 0;

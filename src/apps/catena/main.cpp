@@ -43,8 +43,9 @@ CLI::Validator folders() {
 
 int main(int argc, char** argv) {
   namespace cli = catena::cli;
-  // a reader of an output that goes away is an error of that output, not the end of the process
+  // a reader that goes away, or a file that may not grow, is an error of that output, not the end of the process
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_color_mt("catena"));
   spdlog::set_pattern("%^%l%$ %v");
   if (!cli::has_colours(STDERR_FILENO)) {

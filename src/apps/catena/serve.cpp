@@ -49,7 +49,6 @@ Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
 
 int serve(ServiceArguments const& arguments, std::string const& nf_path) {
   const sigset_t signals = block_end_signals();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of whoever writes it
   const Result<service::ServiceOptions> options = options_of(arguments);
   if (!options.ok()) {
     return fail(options.status());

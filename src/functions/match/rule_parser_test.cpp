@@ -221,7 +221,7 @@ TEST(RuleParser, rules_outside_the_subset_are_refused_by_name) {
   EXPECT_EQ(refusal_of("alert http any any -> any any (sid:1;)"), "protocol http");
   EXPECT_EQ(refusal_of("alert tcp-stream any any -> any any (sid:1;)"), "protocol tcp-stream");
   EXPECT_EQ(refusal_of("alert tcp any any => any any (sid:1;)"), "direction =>");
-  EXPECT_EQ(refusal_of("alert tcp [10.0.0.1,fe80::1] any -> any any (sid:1;)"), "IPv6 address");
+  EXPECT_EQ(refusal_of("alert tcp [2001:db8::/32,fe80::1] any -> any any (sid:1;)"), "IPv6 address");
   EXPECT_EQ(refusal_of("accept:hook tcp:all any any <> any 443 (flow:not_established; sid:1021;)"),
             "action accept:hook");
 }

@@ -29,9 +29,15 @@ std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t m
   return value;
 }
 
-bool is_ipv6(std::string_view text) {
-  const std::string_view address = text.substr(0, text.find('/'));
-  return address.find(':') != std::string_view::npos && packet::Address::parse(address);
+bool is_ipv6(std::string_view text) { return text.find(':') != std::string_view::npos && packet::Address::parse(text); }
+
+/// An IPv6 address, prefix or range.
+bool is_ipv6_atom(std::string_view text) {
+  constexpr std::uint32_t kAddressBits = 128;
+  const std::size_t end = std::min(text.find_first_of("/-"), text.size());
+  const std::string_view tail = text.substr(std::min(end + 1, text.size()));
+  return is_ipv6(text.substr(0, end)) &&
+         (end == text.size() || (text[end] == '/' ? parse_number(tail, kAddressBits).has_value() : is_ipv6(tail)));
 }
 
 std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
@@ -53,6 +59,9 @@ class SetParser {
       fail(at_, fmt::format("unexpected '{}'; put several elements in brackets: [A,B]", text_[at_]));
     }
     IntervalSet set = settle(elements);
+    if (!error_ && set.empty() && elements.has_ipv6) {
+      refuse(0, "this matches IPv6 packets alone; IPv6 is not supported", "IPv6 address");
+    }
     if (!error_ && set.empty()) {
       refuse(0, fmt::format("this matches no {} at all", what()), fmt::format("matches no {}", what()));
     }
@@ -100,7 +109,7 @@ class SetParser {
   SignedSet expression(int depth) {
     const bool negated = take('!');
     SignedSet elements = element(depth);
-    return negated ? SignedSet{{}, settle(elements)} : elements;
+    return negated ? SignedSet{{}, settle(elements), elements.has_ipv6} : elements;
   }
 
   SignedSet element(int depth) {
@@ -123,6 +132,9 @@ class SetParser {
     if (atom == "any") {
       return {everything(), {}};
     }
+    if (kind_ == SetKind::kAddress && is_ipv6_atom(atom)) {
+      return {{}, {}, true};
+    }
     return {kind_ == SetKind::kAddress ? address(begin, atom) : port(begin, atom), {}};
   }
 
@@ -134,12 +146,14 @@ class SetParser {
     }
     std::vector<IntervalSet::Interval> included;
     std::vector<IntervalSet::Interval> excluded;
+    bool has_ipv6 = false;
     do {
       const SignedSet elements = expression(depth);
       const auto& more = elements.included.intervals();
       const auto& less = elements.excluded.intervals();
       included.insert(included.end(), more.begin(), more.end());
       excluded.insert(excluded.end(), less.begin(), less.end());
+      has_ipv6 |= elements.has_ipv6;
       if (included.size() + excluded.size() > kMaxIntervals) {
         fail(begin, fmt::format("this list has more than {} ranges", kMaxIntervals));
       }
@@ -151,7 +165,7 @@ class SetParser {
       fail(at_, "expected ',' or ']' in this list");
       return {};
     }
-    return {IntervalSet::of(std::move(included)), IntervalSet::of(std::move(excluded))};
+    return {IntervalSet::of(std::move(included)), IntervalSet::of(std::move(excluded)), has_ipv6};
   }
 
   SignedSet variable() {
@@ -202,8 +216,7 @@ class SetParser {
     } else if (const auto single = parse_ipv4(atom)) {
       return {*single, *single};
     }
-    refuse(begin, fmt::format("'{}' is no IPv4 address; write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or any", atom),
-           is_ipv6(atom) ? "IPv6 address" : "");
+    fail(begin, fmt::format("'{}' is no IPv4 address; write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or any", atom));
     return {};
   }
 

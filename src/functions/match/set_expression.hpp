@@ -32,6 +32,7 @@ using SetResult = std::variant<IntervalSet, SetError>;
 struct SignedSet {
   IntervalSet included;
   IntervalSet excluded;
+  bool has_ipv6 = false;  ///< an element was an IPv6 address, which no IPv4 packet has
 };
 
 class Variables;
@@ -39,7 +40,8 @@ class Variables;
 /// Evaluates `text`. An expression is the union of its positive elements, or everything without positive elements,
 /// minus its negated elements at any depth: [any,[!10.0.0.1]] is all but 10.0.0.1. The operand of a `!` is evaluated by
 /// itself first. A variable counts as the list of its elements. Suricata and Snort do the same. Limits: kMaxListDepth
-/// levels, kMaxIntervals ranges in a list. Error if nothing can match: `!any`, `[10.0.0.0/8,!10.0.0.0/8]`.
+/// levels, kMaxIntervals ranges in a list. IPv6 addresses count as empty sets, so that lists keep their IPv4 part.
+/// Error if nothing can match: `!any`, `[10.0.0.0/8,!10.0.0.0/8]`, `[fe80::/10]`.
 SetResult parse_set(SetKind kind, std::string_view text, Variables const& variables);
 inline constexpr int kMaxListDepth = 16;
 inline constexpr std::size_t kMaxIntervals = 65536;

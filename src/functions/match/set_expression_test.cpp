@@ -75,6 +75,38 @@ TEST(SetExpression, variables_stand_for_their_elements) {
   EXPECT_THAT(ports("$WEB", variables), ::testing::ElementsAre(Interval{80, 80}, Interval{8080, 8080}));
 }
 
+// No IPv4 packet has an IPv6 address: what is left of a list is that of IPv4, as in Suricata 7.0.10, which decided the
+// cases (`!` of IPv6 addresses alone are all others of IPv6).
+TEST(SetExpression, ipv6_addresses_in_a_list_are_left_out) {
+  const std::vector<Variables::Definition> definitions = {{"BOTH", "[10.0.0.0/8,fe80::/10]", ""}};
+  const auto created = Variables::create(definitions);
+  ASSERT_TRUE(std::holds_alternative<Variables>(created)) << std::get<Variables::Failure>(created).message;
+  Variables const& variables = std::get<Variables>(created);
+  const auto like = [&](std::string_view text, std::string_view ipv4) {
+    EXPECT_EQ(addresses(text, variables), addresses(ipv4)) << text;
+  };
+  like("[10.0.0.0/8,fe80::/10]", "10.0.0.0/8");
+  like("[2001:db8::1-2001:db8::9,10.0.0.0/8]", "10.0.0.0/8");
+  like("[10.0.0.0/8,fe80::/10,!10.1.0.0/16]", "[10.0.0.0/8,!10.1.0.0/16]");
+  like("[fe80::/10,!10.1.0.0/16]", "!10.1.0.0/16");
+  like("[10.0.0.0/8,!fe80::/10]", "10.0.0.0/8");
+  like("[any,!::1]", "any");
+  like("[!10.1.0.0/16,!fe80::/10]", "!10.1.0.0/16");
+  like("![10.0.0.0/8,fe80::/10]", "!10.0.0.0/8");
+  like("[10.0.0.0/8,![fe80::/10,10.1.0.0/16]]", "[10.0.0.0/8,!10.1.0.0/16]");
+  like("[fe80::/10,![fe80::1,10.0.0.0/8]]", "!10.0.0.0/8");
+  like("$BOTH", "10.0.0.0/8");
+  like("!$BOTH", "!10.0.0.0/8");
+  like("[$BOTH,192.0.2.0/24]", "[10.0.0.0/8,192.0.2.0/24]");
+  like("[![$BOTH,fe80::1]]", "!10.0.0.0/8");
+  for (std::string_view text : {"fe80::1", "!fe80::/10", "[fe80::/10]", "[!fe80::/10]", "![::/0]"}) {
+    EXPECT_EQ(error_of(SetKind::kAddress, text).unsupported, "IPv6 address") << text;
+  }
+  for (std::string_view text : {"[10.0.0.0/8,fe80::/129]", "[10.0.0.0/8,fe80::1-10.0.0.1]", "[10.0.0.0/8,fe80::x]"}) {
+    EXPECT_EQ(error_of(SetKind::kAddress, text).offset, 12U) << text;
+  }
+}
+
 TEST(SetExpression, errors_name_the_place_and_the_remedy) {
   EXPECT_EQ(error_of(SetKind::kAddress, "[10.0.0.1,10.0.0.256]").offset, 10U);
   EXPECT_THAT(error_of(SetKind::kAddress, "10.0.0.0/33").message, ::testing::HasSubstr("10.0.0.0/8"));
