@@ -26,10 +26,10 @@ std::vector<plan::PlanEdge> six_paths() {
 }
 
 void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs,
-                std::vector<plan::PlanEdge> const& links) {
+                std::vector<plan::PlanEdge> const& edges) {
   plan::PlanInput input;
   input.nfs = nfs;
-  input.links = links;
+  input.edges = edges;
   input.mode = static_cast<plan::Mode>(state.range(0));
   std::uint64_t nodes = 0;
   for (auto _ : state) {

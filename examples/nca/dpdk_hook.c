@@ -77,8 +77,8 @@ static void finish_buffers(nca_stream *stream) {
   }
 }
 
-/* Hands a burst over. Where the stream is full, the results of earlier packets come first. */
-static void hand_over(nca_stream *stream, struct rte_mbuf **burst, uint16_t count) {
+/* Adds a burst to the stream. If the stream is full, reads the results of earlier packets first. */
+static void add_burst(nca_stream *stream, struct rte_mbuf **burst, uint16_t count) {
   nca_packet packets[BURST];
   size_t wanted = 0;
   size_t done = 0;
@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
     const uint16_t count = rte_eth_rx_burst(PORT, 0, burst, BURST);
     if (count > 0) {
       received += count;
-      hand_over(stream, burst, count);
+      add_burst(stream, burst, count);
       silent_since = rte_get_timer_cycles();
     } else {
       nca_buffer_ready(stream); /* nothing to wait for: better a small buffer now than a full one later */

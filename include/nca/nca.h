@@ -299,7 +299,7 @@ typedef enum nca_link {
 } nca_link;
 
 /*
- * Results of a buffer can be read. Called by the stream's thread, once per buffer, in hand-over order. It may call any
+ * Results of a buffer can be read. Called by the stream's thread, once per buffer, in submission order. It may call any
  * function on the stream except functions that return NCA_ERROR_CALLBACK. Not called after nca_stream_close() or
  * nca_stream_abort() has returned.
  */
@@ -345,7 +345,7 @@ typedef struct nca_packet {
 
 /*
  * Copies packets into the stream's buffers, in order. *accepted (may be NULL) is the number of accepted packets, always
- * the first ones. Never waits. A full buffer is handed over automatically. If several threads add packets concurrently,
+ * the first ones. Never waits. A full buffer is submitted automatically. If several threads add packets concurrently,
  * packets of one call keep their order.
  *   NCA_ERROR_ARGUMENT  a null pointer; NULL packets are allowed if count is 0
  *   NCA_ERROR_PACKET    packets[*accepted] has no bytes, no data, or is too long; earlier packets were accepted
@@ -434,7 +434,7 @@ typedef struct nca_times {
 
 typedef struct nca_results {
   size_t size;
-  uint64_t buffer;           /* number of the buffer in hand-over order, from 0 */
+  uint64_t buffer;           /* number of the buffer in submission order, from 0 */
   uint32_t packet_count;     /* at least 1 */
   nca_status status;         /* NCA_OK; else packets without results of functions: NCA_ERROR_DEVICE if the device was
                                 lost before completion, NCA_ERROR_MEMORY if the host has no memory for the results */
@@ -446,7 +446,7 @@ typedef struct nca_results {
 } nca_results;
 
 /*
- * Returns the results of the oldest complete buffer not read yet: buffers come in hand-over order. Never waits. The
+ * Returns the results of the oldest complete buffer not read yet: buffers come in submission order. Never waits. The
  * memory referenced by *results is valid until nca_release_results(). Until then the buffer cannot accept packets:
  * without releases, nca_add_packets() finally returns NCA_ERROR_FULL.
  *

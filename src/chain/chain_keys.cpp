@@ -18,7 +18,7 @@ using std::string_view;
 using enum KeyKind;
 
 constexpr std::int64_t kMaxMatches = 256;
-constexpr std::int64_t kMaxSteerRows = 1024;
+constexpr std::int64_t kMaxNextNodeRows = 1024;
 
 constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
@@ -407,7 +407,7 @@ std::span<const Key> spec_keys() {
           .kind = kSections,
           .help =
               "path of packets from rx and from each NF, by the first matching row; without: through the NFs in order",
-          .maximum = kMaxSteerRows,
+          .maximum = kMaxNextNodeRows,
           .keys = kNextNodeRow},
       Key{.name = "flow",
           .kind = kSection,

@@ -60,7 +60,7 @@ Status check(ChainConfig config, RunOptions const& options, TryOut const& try_ou
   }
   std::vector<nf::Instance*> all;
   std::ranges::transform(instances, std::back_inserter(all), [](auto const& instance) { return instance.get(); });
-  diagnostics.add(steer_tables(config, all).status());
+  diagnostics.add(next_node_tables(config, all).status());
   diagnostics.add(flow_limits(config, config.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets
                                                                                      : config.tuning.unit_packets)
                       .status());

@@ -37,9 +37,9 @@ bool has_branches(ChainConfig const& chain) {
   if (!chain.graph) {
     return false;
   }
-  const std::vector<plan::PlanEdge> links = links_of(*chain.graph, chain.nfs.size());
-  return std::ranges::any_of(links, [&links](plan::PlanEdge const& link) {
-    return std::ranges::count(links, link.from, &plan::PlanEdge::from) > 1;
+  const std::vector<plan::PlanEdge> edges = edges_of(*chain.graph, chain.nfs.size());
+  return std::ranges::any_of(edges, [&edges](plan::PlanEdge const& edge) {
+    return std::ranges::count(edges, edge.from, &plan::PlanEdge::from) > 1;
   });
 }
 

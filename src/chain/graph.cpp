@@ -116,11 +116,11 @@ std::uint32_t mirrors_of(Graph const& graph) {
   return static_cast<std::uint32_t>(mirrors.size());
 }
 
-std::vector<plan::PlanEdge> links_of(Graph const& graph, std::size_t nfs) {
-  std::vector<plan::PlanEdge> links;
-  const auto add = [&links](plan::PlanEdge const& link) {
-    if (std::ranges::find(links, link) == links.end()) {
-      links.push_back(link);
+std::vector<plan::PlanEdge> edges_of(Graph const& graph, std::size_t nfs) {
+  std::vector<plan::PlanEdge> edges;
+  const auto add = [&edges](plan::PlanEdge const& edge) {
+    if (std::ranges::find(edges, edge) == edges.end()) {
+      edges.push_back(edge);
     }
   };
   const auto add_from = [&](std::size_t from) {
@@ -138,7 +138,7 @@ std::vector<plan::PlanEdge> links_of(Graph const& graph, std::size_t nfs) {
   for (std::size_t nf = 0; nf < nfs; ++nf) {
     add_from(nf);
   }
-  return links;
+  return edges;
 }
 
 packet::FieldSet reads_of(Graph const& graph, std::size_t from) {
@@ -242,15 +242,15 @@ Result<NextNodeTable> NextNodeTable::create(Graph const& graph, std::size_t from
     }
     takes_all = !row.is_mirror && !row.match.has_conditions();
     const std::uint8_t to = row.is_of_rest && row.to == kDrop ? kUnmatched : table.target(row.to);
-    if (row.is_mirror && to < kMaxSteerTargets) {
+    if (row.is_mirror && to < kMaxNextNodes) {
       table.mirrors_ |= std::uint64_t{1} << to;
     }
     table.rows_.push_back({row.match, output, row.match.has_conditions(), row.is_mirror, to});
   }
   table.is_direct_ = table.rows_.size() == 1 && takes_all && table.targets_.size() == 1;
-  if (table.targets_.size() > kMaxSteerTargets) {
+  if (table.targets_.size() > kMaxNextNodes) {
     return absl::InvalidArgumentError(concat("packets go to ", table.targets_.size(), " places from one NF; at most ",
-                                             kMaxSteerTargets, " are possible"));
+                                             kMaxNextNodes, " are possible"));
   }
   return table;
 }

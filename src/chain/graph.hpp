@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-/// A chain with branches. Its steering table has the next hop of packets from rx and from each NF. Pure.
+/// A chain with branches. A NextNodeTable has the next NF of packets from rx, or from one NF. Pure.
 namespace catena::chain {
 
 using plan::kRx;
@@ -72,10 +72,10 @@ void add_rows_of_rest(Graph& graph, std::size_t nfs, std::size_t to, std::string
 std::uint32_t mirrors_of(Graph const& graph);
 
 /// Maximum number of targets of one table: the bits of a Decision.
-inline constexpr std::size_t kMaxSteerTargets = 64;
+inline constexpr std::size_t kMaxNextNodes = 64;
 
-/// The links that packets may take, each once: from rx, and from the NFs in their order. Dropped packets take no link.
-std::vector<plan::PlanEdge> links_of(Graph const& graph, std::size_t nfs);
+/// The edges that packets may take, each once: from rx, and from the NFs in their order. Dropped packets take no edge.
+std::vector<plan::PlanEdge> edges_of(Graph const& graph, std::size_t nfs);
 
 /// The fields that the table of `from` reads on the CPU; all if it copies packets.
 packet::FieldSet reads_of(Graph const& graph, std::size_t from);
@@ -90,7 +90,7 @@ Graph renumbered(Graph graph, std::span<const std::size_t> order);
 /// Whether all packets from NF number `from` go to `to`, and `to` receives no others.
 bool is_in_a_row(Graph const& graph, std::size_t from, std::size_t to);
 
-/// The steering table of rx or of an NF. Immutable; any thread.
+/// The next NFs of packets from rx or an NF, by conditions. Immutable; any thread.
 class NextNodeTable {
  public:
   /// `outputs`: of the type of NF `from`, besides kCommonOutputs. InvalidArgument, at its row, for an unknown output.

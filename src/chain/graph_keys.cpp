@@ -170,9 +170,9 @@ void check_groups(Graph const& graph, std::span<const NfConfig> nfs, Diagnostics
 
 void check_reached(Graph const& graph, std::span<const NfConfig> nfs, Diagnostics& diagnostics) {
   std::vector<bool> is_reached(nfs.size());
-  for (plan::PlanEdge const& link : links_of(graph, nfs.size())) {
-    if (link.to < nfs.size() && (link.from == kRx || is_reached[link.from])) {
-      is_reached[link.to] = true;  // NFs are in their order
+  for (plan::PlanEdge const& edge : edges_of(graph, nfs.size())) {
+    if (edge.to < nfs.size() && (edge.from == kRx || is_reached[edge.from])) {
+      is_reached[edge.to] = true;  // NFs are in their order
     }
   }
   for (std::size_t nf = 0; nf < nfs.size(); ++nf) {

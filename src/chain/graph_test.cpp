@@ -79,7 +79,7 @@ TEST(ChainGraph, puts_nfs_in_an_order_in_which_packets_meet_them) {
       "    - {from: b, to: a}\n    - {from: a, to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_EQ(names_of(*chain), (std::vector<std::string>{"c", "b", "a"}));
-  EXPECT_THAT(links_of(*chain->graph, 3),
+  EXPECT_THAT(edges_of(*chain->graph, 3),
               ElementsAre(plan::PlanEdge{kRx, 0}, plan::PlanEdge{0, 2}, plan::PlanEdge{0, 1}, plan::PlanEdge{1, 2},
                           plan::PlanEdge{2, kTx}));
   EXPECT_TRUE(is_in_a_row(*chain->graph, kRx, 0));

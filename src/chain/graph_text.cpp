@@ -25,8 +25,8 @@ struct Edge {
 std::vector<Edge> edges_of(ChainConfig const& chain) {
   std::vector<Edge> edges;
   if (!chain.graph) {
-    for (plan::PlanEdge const& link : plan::links_of({.nfs = std::vector<plan::PlacedNf>(chain.nfs.size())})) {
-      edges.push_back({link.from, link.to, {}, false, false});
+    for (plan::PlanEdge const& edge : plan::edges_of({.nfs = std::vector<plan::PlacedNf>(chain.nfs.size())})) {
+      edges.push_back({edge.from, edge.to, {}, false, false});
     }
     return edges;
   }

@@ -13,7 +13,7 @@ namespace catena::chain {
 
 enum class GraphFormat { kText, kMermaid, kDot };
 
-/// kText: the steering table, from rx to tx, NF by NF. kMermaid: a flowchart for pages that render Mermaid. kDot: for
+/// kText: the rows, from rx to tx, NF by NF. kMermaid: a flowchart for pages that render Mermaid. kDot: for
 /// Graphviz.
 std::string draw(ChainConfig const& chain, GraphFormat format);
 

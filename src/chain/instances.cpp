@@ -111,7 +111,8 @@ Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& in
   return side;
 }
 
-Result<std::vector<NextNodeTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances) {
+Result<std::vector<NextNodeTable>> next_node_tables(ChainConfig const& config,
+                                                    std::span<nf::Instance* const> instances) {
   std::vector<NextNodeTable> tables;
   if (!config.graph) {
     return tables;

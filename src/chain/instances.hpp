@@ -48,8 +48,9 @@ std::vector<std::string> warnings_of(nf::Instance const& instance);
 /// kernel_side() with the entry's position in errors.
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);
 
-/// The steering tables of rx and of each NF; empty without a graph. `instances`: all of the chain's. Errors: as
+/// The next-node tables of rx and of each NF; empty without a graph. `instances`: all of the chain's. Errors: as
 /// NextNodeTable::create(). An NF in another process returns only the outputs pass and alert.
-Result<std::vector<NextNodeTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances);
+Result<std::vector<NextNodeTable>> next_node_tables(ChainConfig const& config,
+                                                    std::span<nf::Instance* const> instances);
 
 }  // namespace catena::chain

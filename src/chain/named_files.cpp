@@ -60,7 +60,7 @@ std::optional<Identity> identity_of(std::string const& path) {
   return std::nullopt;
 }
 
-std::string in_front_of(NamedFile const& file) {
+std::string prefix_of(NamedFile const& file) {
   return concat(file.position.empty() ? "" : file.position + ": ", file.who, ": ");
 }
 
@@ -169,7 +169,7 @@ Status check_files(std::span<const NamedFile> files) {
   const auto say = [&errors](std::string const& error) { errors += (errors.empty() ? "" : "\n") + error; };
   for (NamedFile const& file : files) {
     if (const std::string why = file.is_written ? why_not_written(file) : std::string(); !why.empty()) {
-      say(in_front_of(file) + why);
+      say(prefix_of(file) + why);
     }
   }
   std::map<Identity, NamedFile const*> readers;
@@ -190,7 +190,7 @@ Status check_files(std::span<const NamedFile> files) {
       continue;
     }
     NamedFile const& other = is_first ? *reader->second : *writer->second;
-    say(concat(in_front_of(file), file.path, " would be overwritten: ", other.who,
+    say(concat(prefix_of(file), file.path, " would be overwritten: ", other.who,
                other.position.empty() ? "" : concat(" at ", other.position), other.is_written ? " writes" : " reads",
                " the same file", other.path == file.path ? "" : concat(" as ", other.path), "; name another file"));
   }

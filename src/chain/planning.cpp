@@ -109,7 +109,7 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
 
 void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input) {
   if (config.graph) {
-    input.links = links_of(*config.graph, config.nfs.size());
+    input.edges = edges_of(*config.graph, config.nfs.size());
     for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
       input.nfs[nf].hints.complete_reads |= reads_of(*config.graph, nf);
     }
@@ -157,7 +157,7 @@ std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {
 }
 
 std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan::Plan const& plan) {
-  const std::vector<plan::PlanEdge> links = plan::links_of(input);
+  const std::vector<plan::PlanEdge> edges = plan::edges_of(input);
   std::vector<packet::FieldSet> before(input.nfs.size());
   for (std::size_t i = 0; i < input.nfs.size(); ++i) {
     plan::Hints const& hints = input.nfs[i].hints;
@@ -170,9 +170,9 @@ std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan:
       after &= ~hints.cw;
     }
     after &= ~hints.complete_writes;
-    for (plan::PlanEdge const& link : links) {
-      if (link.from == i && link.to != plan::kTx && !link.is_copy) {
-        before[link.to] |= after;
+    for (plan::PlanEdge const& edge : edges) {
+      if (edge.from == i && edge.to != plan::kTx && !edge.is_copy) {
+        before[edge.to] |= after;
       }
     }
   }

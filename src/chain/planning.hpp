@@ -24,7 +24,7 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx);
 /// Whether profile_of() has to assume a mix.
 bool is_mix_assumed(PortConfig const& rx);
 
-/// The plan's step in the form of the kernel layer; nullopt for direct use.
+/// The plan's step in the form of the kernel layer; nullopt for a direct step.
 std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step);
 
 /// For each NF, the fields whose newest values are in the shared buffer alone when packets arrive, on some path. If
@@ -53,9 +53,9 @@ Result<std::uint32_t> resolve_unit_packets(ChainConfig const& config, plan::Plan
 /// make_kernel_side().
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);
 
-/// Adds to the planner input the links of packets, the fields read by steering, and the reshard stages between shards.
-/// At a reshard stage all of a packet has to be on the host, because the next shard may have another device, or no
-/// device any more. `instances`: all of the chain's, also in `input`.
+/// Adds to the planner input the edges of packets, the fields read by classifiers, and the reshard stages between
+/// shards. At a reshard stage all of a packet has to be on the host, because the next shard may have another device, or
+/// no device any more. `instances`: all of the chain's, also in `input`.
 void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
               plan::PlanInput& input);
 void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);

@@ -120,7 +120,7 @@ TEST(AddNf, tells_the_planner_by_how_much_frames_grow) {
 
 TEST(SharedStep, takes_the_methods_of_its_moves) {
   plan::GpuStep step;
-  EXPECT_FALSE(shared_step(step).has_value()) << "direct use";
+  EXPECT_FALSE(shared_step(step).has_value()) << "direct step";
   step.shared = true;
   step.to_device = packet::kFrameFields;
   step.to_host = fields(packet::kIpv4Ttl);

@@ -18,7 +18,7 @@
 #include <vector>
 
 /// The kinds of rx and tx as a table. A new kind is a file of ports/ and a row in port_kinds.cpp: checks, messages, the
-/// options --rx and --tx, `catena show schema` and the opening of ports follow from the row. This room only hands out
+/// options --rx and --tx, `catena show schema` and the opening of ports follow from the row. This library only returns
 /// the functions of a row that open something; `pipeline` calls them. Thread rule: any thread.
 namespace catena::chain {
 

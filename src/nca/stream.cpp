@@ -175,10 +175,10 @@ nca_stream::~nca_stream() {
   }
 }
 
-void nca_stream::hand_over() noexcept {
+void nca_stream::close_open_buffer() noexcept {
   Buffer& buffer = *open_;
   open_ = nullptr;
-  buffer.state = Buffer::kHandedOver;
+  buffer.state = Buffer::kSubmitted;
   buffer.is_closed = true;
   buffer.number = next_number_++;
   ++counts_.buffers_handed_over;
@@ -221,7 +221,7 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
       ++buffer.writers;
     }
     if (reservation.packets < sizes.packets || buffer.packets->count() == shape_.buffer_packets) {
-      hand_over();
+      close_open_buffer();
     }
     lock.unlock();
     if (reservation.packets > 0) {
@@ -260,14 +260,14 @@ void nca_stream::write(Buffer& buffer, catena::kernel::PackedPackets::Reservatio
 void nca_stream::buffer_ready() {
   const std::lock_guard lock(mutex_);
   if (open_ != nullptr && open_->packets->count() > 0) {
-    hand_over();
+    close_open_buffer();
   }
 }
 
 nca_status nca_stream::flush(std::optional<std::chrono::nanoseconds> limit) {
   std::unique_lock lock(mutex_);
   if (open_ != nullptr && open_->packets->count() > 0) {
-    hand_over();
+    close_open_buffer();
   }
   const std::uint64_t wanted = next_number_;
   const auto all_there = [&] { return counts_.buffers_completed >= wanted; };
@@ -360,7 +360,7 @@ bool nca_stream::may_submit() const {
   return running_.size() < queues && !handed_over_.empty() && handed_over_.front().writers == 0;
 }
 
-/// Gives buffers that were handed over to the device, in order, as long as it has queues.
+/// Starts submitted buffers on the device, in order, as long as it has queues.
 void nca_stream::submit(std::unique_lock<std::mutex>& lock) {
   while (may_submit()) {
     Buffer& buffer = handed_over_.pop();

@@ -45,9 +45,9 @@ struct StreamShape {
 
 /// One buffer. It passes through the states in order, and back to kFree.
 struct Buffer {
-  enum State { kFree, kOpen, kHandedOver, kRunning, kCollecting, kComplete, kRead };
+  enum State { kFree, kOpen, kSubmitted, kRunning, kCollecting, kComplete, kRead };
   State state = kFree;
-  std::uint64_t number = 0;  ///< valid after hand-over
+  std::uint64_t number = 0;  ///< valid once submitted
   // Calls still copying packets into it, and true if no call will be added: the last one to finish wakes the stream's
   // thread. Not guarded by the lock, which a call would otherwise take twice for them.
   std::atomic<std::uint32_t> writers{0};
@@ -135,7 +135,7 @@ struct nca_stream {
   void write(Buffer& buffer, catena::kernel::PackedPackets::Reservation const& reservation,
              std::span<const nca_packet> packets, catena::nca::Sizes const& sizes);
   // called with the mutex held
-  void hand_over() noexcept;
+  void close_open_buffer() noexcept;
   // called by the stream's thread
   void run();
   bool may_submit() const;

@@ -11,7 +11,7 @@
 namespace catena::runtime {
 namespace {
 
-/// What a table reads of packets may have left the caches while an NF worked on those behind them.
+/// Fields read by the table may have left the caches while an NF worked on later packets.
 constexpr std::uint32_t kRowsAhead = 8;
 
 /// The frame and what is known of it, from slot to slot.
@@ -36,7 +36,7 @@ void copy_packet(memory::PacketPool const& pool, std::uint32_t from, std::uint32
 ClassifierStage::ClassifierStage(std::string const& from, chain::NextNodeTable const& table, memory::PacketPool& pool,
                                  memory::UnitQueue& in, std::vector<memory::UnitQueue*> out, memory::UnitQueue& ended,
                                  BufferReservation& reserve, RecordLog* lines)
-    : HostStage(concat(from, " steering")),
+    : HostStage(concat(from, " classifier")),
       from_(from),
       table_(&table),
       pool_(&pool),
@@ -51,10 +51,10 @@ ClassifierStage::ClassifierStage(std::string const& from, chain::NextNodeTable c
     out_.push_back(&ended);
   }
   for (std::uint64_t left = table.mirrors(); left != 0; left &= left - 1) {
-    mirrored_ways_.push_back(static_cast<std::size_t>(std::countr_zero(left)));
+    mirrored_branches_.push_back(static_cast<std::size_t>(std::countr_zero(left)));
   }
-  parts_.resize(out_.size() + mirrored_ways_.size());
-  const std::size_t copies = mirrored_ways_.size() * pool.unit_packets();
+  parts_.resize(out_.size() + mirrored_branches_.size());
+  const std::size_t copies = mirrored_branches_.size() * pool.unit_packets();
   spare_slots_.reserve(copies);
   number_ = reserve.add(static_cast<std::uint32_t>(parts_.size()), static_cast<std::uint32_t>(copies));
 }
@@ -72,7 +72,7 @@ Result<Progress> ClassifierStage::poll() {
       break;
     }
     packets += unit->count;
-    steer(unit);
+    classify(unit);
   }
   if (packets > 0) {
     count(packets);
@@ -92,45 +92,45 @@ bool ClassifierStage::is_ready() {
   return has_parts && (spare_slots_.size() == spare_slots_.capacity() || reserve_->take_slots(number_, spare_slots_));
 }
 
-void ClassifierStage::steer(memory::Unit* unit) {
+void ClassifierStage::classify(memory::Unit* unit) {
   if (unit->quarantined) {  // there is no packet in it that anybody may look at
     out_[ended_]->push(unit);
     return;
   }
-  const std::size_t way = decide(pool_->batch(*unit));
-  if (way < out_.size() && !has_copies_) {
-    out_[way]->push(unit);
+  const std::size_t branch = decide(pool_->batch(*unit));
+  if (branch < out_.size() && !has_copies_) {
+    out_[branch]->push(unit);
   } else {
     divide(unit);
   }
 }
 
-/// Decides all packets. The way that all of them go, or how many ways there are.
+/// Decides all packets. Returns their common branch, else the number of branches.
 std::size_t ClassifierStage::decide(packet::Batch const& packets) {
-  ways_.resize(packets.size());
+  branches_.resize(packets.size());
   mirrors_.assign(packets.size(), 0);
   has_copies_ = false;
-  bool is_one_way = true;
+  bool is_one_branch = true;
   for (std::uint32_t i = 0; i < packets.size(); ++i) {
     if (i + kRowsAhead < packets.size()) {
       __builtin_prefetch(packets[i + kRowsAhead].l3());
     }
     const packet::Packet packet = packets[i];
-    std::size_t way = ended_;
+    std::size_t branch = ended_;
     if (packet::ended(static_cast<std::uint8_t>(packet.verdict())) == 0) {
       const chain::NextNodeTable::Decision decision = table_->decide(packet);
       mirrors_[i] = decision.mirrors;
       has_copies_ = has_copies_ || decision.mirrors != 0;
-      way = decision.to;
-      if (way < sent_.size()) {
-        ++sent_[way];
+      branch = decision.to;
+      if (branch < sent_.size()) {
+        ++sent_[branch];
       }
     }
     // a packet's copies are made before it ends: its verdict is set where the unit is divided
-    ways_[i] = static_cast<std::uint8_t>(way);
-    is_one_way = is_one_way && way == ways_[0];
+    branches_[i] = static_cast<std::uint8_t>(branch);
+    is_one_branch = is_one_branch && branch == branches_[0];
   }
-  return is_one_way && drops_of(ways_[0]) == nullptr ? ways_[0] : out_.size();
+  return is_one_branch && drops_of(branches_[0]) == nullptr ? branches_[0] : out_.size();
 }
 
 /// The count of packets that a decision drops; null where it sends them on.
@@ -168,20 +168,20 @@ void ClassifierStage::divide(memory::Unit* unit) {
     const packet::Packet packet = packets[i];
     for (std::uint64_t left = mirrors_[i]; left != 0; left &= left - 1) {
       const auto target = static_cast<std::size_t>(std::countr_zero(left));
-      const auto copies_at = std::ranges::find(mirrored_ways_, target) - mirrored_ways_.begin();
+      const auto copies_at = std::ranges::find(mirrored_branches_, target) - mirrored_branches_.begin();
       memory::Unit& copies = part(out_.size() + static_cast<std::size_t>(copies_at), *unit);
       ++mirrored_[target];
       const std::uint32_t slot = spare_slots_[spare_slots_.size() - ++used_slots_];
       copy_packet(*pool_, packet.slot(), slot);
       copies.slots()[copies.count++] = slot;
     }
-    std::size_t way = ways_[i];
-    if (Counter* const drops = drops_of(ways_[i])) {
+    std::size_t branch = branches_[i];
+    if (Counter* const drops = drops_of(branches_[i])) {
       ++*drops;
       packet.set_verdict(packet::Verdict::kDrop);
-      way = ended_;
+      branch = ended_;
     }
-    memory::Unit& own = part(way, *unit);
+    memory::Unit& own = part(branch, *unit);
     own.slots()[own.count++] = packet.slot();
   }
   if (lines_ != nullptr) {
@@ -197,8 +197,8 @@ void ClassifierStage::divide(memory::Unit* unit) {
   pool_->release_unit(unit);
   for (std::size_t number = 0; number < parts_.size(); ++number) {
     if (parts_[number]->count > 0) {
-      const std::size_t way = number < out_.size() ? number : mirrored_ways_[number - out_.size()];
-      out_[way]->push(std::exchange(parts_[number], nullptr));
+      const std::size_t branch = number < out_.size() ? number : mirrored_branches_[number - out_.size()];
+      out_[branch]->push(std::exchange(parts_[number], nullptr));
     }
   }
 }

@@ -16,7 +16,7 @@
 
 namespace catena::runtime {
 
-/// A branch after rx or an NF: divides each unit by a steering table. If all packets of a unit take one branch, the
+/// A branch after rx or an NF: divides each unit by a NextNodeTable. If all packets of a unit take one branch, the
 /// unit is passed on as it is. Otherwise each branch gets a part, without copies of packets; packets of a branch keep
 /// their order. Packets that have ended go to tx. Copies of a mirror are separate packets, with the number of the
 /// original; they have no data on a device.
@@ -42,7 +42,7 @@ class ClassifierStage final : public HostStage {
 
  private:
   bool is_ready();
-  void steer(memory::Unit* unit);
+  void classify(memory::Unit* unit);
   std::size_t decide(packet::Batch const& packets);
   void divide(memory::Unit* unit);
   Counter* drops_of(std::uint8_t decision);
@@ -56,17 +56,17 @@ class ClassifierStage final : public HostStage {
   memory::UnitQueue* in_;
   /// Of the targets, and of tx if it is not a target.
   std::vector<memory::UnitQueue*> out_;
-  std::size_t ended_;                       ///< position of tx in out_
-  std::vector<std::size_t> mirrored_ways_;  ///< positions in out_ of the receivers of copies
+  std::size_t ended_;                           ///< position of tx in out_
+  std::vector<std::size_t> mirrored_branches_;  ///< positions in out_ of the receivers of copies
   BufferReservation* reserve_;
   std::uint32_t number_;  ///< in the reserve
   RecordLog* lines_;
-  /// An empty unit for each of out_, followed by one for the copies to each of mirrored_ways_; null: to be taken.
+  /// An empty unit for each of out_, followed by one for the copies to each of mirrored_branches_; null: to be taken.
   std::vector<memory::Unit*> parts_;
   std::vector<std::uint32_t> spare_slots_;  ///< for copies
   std::uint32_t used_slots_ = 0;
   bool has_copies_ = false;             ///< of packets of the current unit
-  std::vector<std::uint8_t> ways_;      ///< of the current unit: for each packet a position in out_
+  std::vector<std::uint8_t> branches_;  ///< of the current unit: for each packet a position in out_
   std::vector<std::uint64_t> mirrors_;  ///< and the targets of its copies
   std::vector<Counter> sent_;
   std::vector<Counter> mirrored_;

@@ -63,16 +63,16 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   }
 }
 
-void collect(ClassifierStage const& steering, std::span<const std::string> nfs, Snapshot& counts) {
-  const Label from{"from", steering.from()};
-  counts.add(counts::kSteerDrops, {from, {"reason", "dropped_by_row"}}, steering.dropped());
-  counts.add(counts::kSteerDrops, {from, {"reason", "unmatched"}}, steering.unmatched());
-  counts.add(counts::kSteerDrops, {from, {"reason", "malformed"}}, steering.malformed());
-  const auto targets = steering.table().targets();
+void collect(ClassifierStage const& classifier, std::span<const std::string> nfs, Snapshot& counts) {
+  const Label from{"from", classifier.from()};
+  counts.add(counts::kClassifierDrops, {from, {"reason", "dropped_by_row"}}, classifier.dropped());
+  counts.add(counts::kClassifierDrops, {from, {"reason", "unmatched"}}, classifier.unmatched());
+  counts.add(counts::kClassifierDrops, {from, {"reason", "malformed"}}, classifier.malformed());
+  const auto targets = classifier.table().targets();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Label to{"to", targets[i] == chain::kTx ? std::string(chain::kTxWord) : nfs[targets[i]]};
-    counts.add(counts::kSteered, {from, to}, steering.sent_to(i));
-    counts.add(counts::kMirrored, {from, to}, steering.mirrored_to(i));
+    counts.add(counts::kSentToNode, {from, to}, classifier.sent_to(i));
+    counts.add(counts::kMirrored, {from, to}, classifier.mirrored_to(i));
   }
 }
 

@@ -55,9 +55,9 @@ inline constexpr std::string_view kTxCongested = "catena_tx_congested";  ///< a 
 inline constexpr std::string_view kHookRuns = "catena_flow_hook_runs_total";
 inline constexpr std::string_view kHookFailures = "catena_flow_hook_failures_total";
 // by from, at branches after rx or an NF; to: an NF, or tx
-inline constexpr std::string_view kSteered = "catena_steered_packets_total";
-inline constexpr std::string_view kMirrored = "catena_mirrored_packets_total";            ///< copies
-inline constexpr std::string_view kSteerDrops = "catena_steering_dropped_packets_total";  ///< by reason
+inline constexpr std::string_view kSentToNode = "catena_steered_packets_total";
+inline constexpr std::string_view kMirrored = "catena_mirrored_packets_total";                 ///< copies
+inline constexpr std::string_view kClassifierDrops = "catena_steering_dropped_packets_total";  ///< by reason
 // tx
 inline constexpr std::string_view kSent = "catena_tx_packets_total";
 inline constexpr std::string_view kTxDrops = "catena_tx_dropped_packets_total";  ///< by reason
@@ -74,7 +74,7 @@ inline constexpr std::string_view kDeviceReturns = "catena_device_returns_total"
 void collect(RxStage const& rx, metrics::Snapshot& counts);
 void collect(nf::Instance& nf, metrics::Snapshot& counts);
 /// `nfs`: names of the NFs by their numbers.
-void collect(ClassifierStage const& steering, std::span<const std::string> nfs, metrics::Snapshot& counts);
+void collect(ClassifierStage const& classifier, std::span<const std::string> nfs, metrics::Snapshot& counts);
 void collect(TxStage const& tx, metrics::Snapshot& counts);
 void collect(std::string const& nf, memory::UnitQueue const& queue, metrics::Snapshot& counts);
 void collect(CongestionMonitor const& monitor, metrics::Snapshot& counts);

@@ -78,7 +78,7 @@ Progress RxStage::receive(bool& is_full) {
     }
     return Progress::kFinished;
   }
-  if (!is_in_front_ && !may_take()) {
+  if (!receives_early_ && !may_take()) {
     ++starved_polls_;
     return Progress::kIdle;
   }
@@ -121,7 +121,7 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  has_backlog_ = has_backlog_ && (is_in_front_ || !out_.empty());
+  has_backlog_ = has_backlog_ && (receives_early_ || !out_.empty());
   if (edge_ != nullptr && !has_backlog_ && edge_->look()) {
     refuse(pool_->batch(*unit));
   }
@@ -206,7 +206,7 @@ void CpuStage::process(packet::Batch const& batch) {
 }
 
 ReshardStage::ReshardStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)
-    : HostStage("hand-over"), pool_(&pool), in_(std::move(in)), out_(std::move(out)), devices_change_(devices_change) {}
+    : HostStage("reshard"), pool_(&pool), in_(std::move(in)), out_(std::move(out)), devices_change_(devices_change) {}
 
 Result<Progress> ReshardStage::poll() {
   if (in_.drained()) {

@@ -43,11 +43,11 @@ class RxStage final : public HostStage {
   /// poll.
   void start_receiving(std::uint64_t index) {
     next_index_ = index;
-    is_in_front_ = true;
+    receives_early_ = true;
     has_backlog_ = true;
   }
   /// The chain runs from here on.
-  void begin_with_chain() { is_in_front_ = false; }
+  void begin_with_chain() { receives_early_ = false; }
   /// Number of the next packet. Read after its end.
   std::uint64_t next_index() const { return next_index_; }
   /// Packets refused by the filter. Any thread.
@@ -72,7 +72,7 @@ class RxStage final : public HostStage {
   RecordLog* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
-  bool is_in_front_ = false;
+  bool receives_early_ = false;
   bool has_backlog_ = false;  ///< of packets received before the chain ran
   bool has_finished_ = false;
   EdgeFilter* edge_ = nullptr;

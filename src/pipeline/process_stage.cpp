@@ -509,7 +509,7 @@ Progress ProcessStage::find_end() {
   }
   if (connection_ != nullptr && !connection_->is_closed) {
     connection_->is_closed = true;
-    to_nf_->close(process_->is_handing_over() ? nf_process::kHandsOver : nf_process::kEnds);
+    to_nf_->close(process_->is_transferring_state() ? nf_process::kTransfersState : nf_process::kEnds);
     closed_at_ = Clock::now();
   }
   if (connection_ != nullptr) {

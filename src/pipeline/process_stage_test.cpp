@@ -25,7 +25,7 @@
 namespace catena::runtime {
 namespace {
 
-constexpr std::uint64_t kPackets = 60'000;  // more than there are slots: several lives get some
+constexpr std::uint64_t kPackets = 60'000;  // more than the slots: several incarnations get some
 
 chain::ChainConfig chain_of(std::string const& type, std::string const& isolation = "process") {
   return chain::parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: c}\nspec:\n"
@@ -189,7 +189,7 @@ TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
   ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
   EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
   EXPECT_EQ(report.slots_in_use, 0U);
-  EXPECT_TRUE(absl::IsUnavailable(status)) << "no life of it has finished: " << status;
+  EXPECT_TRUE(absl::IsUnavailable(status)) << "no incarnation has finished: " << status;
 }
 
 class LiesOfAGroup : public ::testing::TestWithParam<const char*> {};
@@ -209,7 +209,7 @@ TEST_P(LiesOfAGroup, cost_its_packets_and_are_counted_by_its_first_nf) {
   EXPECT_TRUE(report.nfs[1].drops.empty()) << to_text(report);
   EXPECT_EQ(report.nfs[1].process_restarts, report.nfs[0].process_restarts);
   EXPECT_EQ(report.slots_in_use, 0U);
-  EXPECT_TRUE(absl::IsUnavailable(status)) << "no life of it has finished: " << status;
+  EXPECT_TRUE(absl::IsUnavailable(status)) << "no incarnation has finished: " << status;
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LiesOfAGroup,
@@ -363,7 +363,7 @@ TEST(ProcessStage, what_is_said_at_the_start_is_checked) {
 
 TEST(ProcessStage, packets_do_not_wait_for_one_that_is_mute_when_it_is_started_again) {
   Result<std::unique_ptr<Session>> session = absl::UnavailableError("not tried");
-  // its first life must begin before it falls silent, however busy the machine is
+  // its first incarnation must start before it falls silent, however busy the machine is
   for (auto delay = std::chrono::milliseconds(300); !session.ok() && delay < std::chrono::minutes(1); delay *= 3) {
     const auto since = std::chrono::system_clock::now() + delay;
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since.time_since_epoch()).count();

@@ -95,17 +95,17 @@ Report report_of(metrics::Snapshot const& counts) {
   return report;
 }
 
-SteeringReport steering_of(std::string_view from, metrics::Snapshot const& counts) {
+ClassifierReport report_of_classifier(std::string_view from, metrics::Snapshot const& counts) {
   const metrics::Labels label{{"from", std::string(from)}};
-  SteeringReport row;
+  ClassifierReport row;
   row.from = from;
   const auto that_happened = [](std::vector<io::NamedCount> all) {
     std::erase_if(all, [](io::NamedCount const& count) { return count.count == 0; });
     return all;
   };
-  row.to = that_happened(named(counts.sums(counts::kSteered, "to", label)));
+  row.to = that_happened(named(counts.sums(counts::kSentToNode, "to", label)));
   row.mirrored = that_happened(named(counts.sums(counts::kMirrored, "to", label)));
-  row.drops = that_happened(named(counts.sums(counts::kSteerDrops, "reason", label)));
+  row.drops = that_happened(named(counts.sums(counts::kClassifierDrops, "reason", label)));
   return row;
 }
 
@@ -147,16 +147,16 @@ std::uint64_t Report::dropped() const {
   for (NfReport const& nf : nfs) {
     sum += total(nf.drops) + nf.queue_drops;
   }
-  for (SteeringReport const& steering : steerings) {
-    sum += total(steering.drops);
+  for (ClassifierReport const& classifier : classifiers) {
+    sum += total(classifier.drops);
   }
   return sum;
 }
 
 std::uint64_t Report::mirrored() const {
   std::uint64_t sum = 0;
-  for (SteeringReport const& steering : steerings) {
-    sum += total(steering.mirrored);
+  for (ClassifierReport const& classifier : classifiers) {
+    sum += total(classifier.mirrored);
   }
   return sum;
 }
@@ -178,15 +178,15 @@ std::string to_text(Report const& report) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "chain     {}\n", report.chain);
   if (report.cpu_instead_of_gpu) {
-    fmt::format_to(out, "device    not used: the CPU implementations served, for NFs placed `on: gpu` too{}\n",
+    fmt::format_to(out, "device    not used: NFs placed `on: gpu` ran on the CPU{}\n",
                    indented(report.device_note, 10));
   } else {
     fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
                    report.device == "none" ? report.device_note : "");
   }
   if (report.device_losses > 0) {
-    fmt::format_to(out, "          losses: {}, returns: {}; in between the CPU implementations served\n",
-                   report.device_losses, report.device_returns);
+    fmt::format_to(out, "          losses: {}, returns: {}; NFs ran on the CPU without it\n", report.device_losses,
+                   report.device_returns);
   }
   if (!report.sync.empty()) {
     fmt::format_to(out, "sync      {}, by {}\n", report.sync, report.costs_from);
@@ -200,10 +200,10 @@ std::string to_text(Report const& report) {
   fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen,
                  report.received_bytes, list(report.rx_drops));
   add_nf_table(report, text);
-  for (SteeringReport const& steering : report.steerings) {
-    fmt::format_to(out, "{:<9} went to: {}{}{}\n", steering.from, list(steering.to),
-                   steering.mirrored.empty() ? "" : "; copied to: " + list(steering.mirrored),
-                   steering.drops.empty() ? "" : "; dropped: " + list(steering.drops));
+  for (ClassifierReport const& classifier : report.classifiers) {
+    fmt::format_to(out, "{:<9} went to: {}{}{}\n", classifier.from, list(classifier.to),
+                   classifier.mirrored.empty() ? "" : "; copied to: " + list(classifier.mirrored),
+                   classifier.drops.empty() ? "" : "; dropped: " + list(classifier.drops));
   }
   // back-pressure is ordinary where rx can wait, and explains a loss where it cannot
   const bool shows_flow = report.has_flow || total(report.rx_drops) > 0;
@@ -342,11 +342,11 @@ std::string to_json(Report const& report) {
                            {"refused_rules", object(nf.refused_rules)}});
   }
   json["steering"] = nlohmann::ordered_json::array();
-  for (SteeringReport const& steering : report.steerings) {
-    json["steering"].push_back({{"from", steering.from},
-                                {"to", object(steering.to)},
-                                {"mirrored", object(steering.mirrored)},
-                                {"drops", object(steering.drops)}});
+  for (ClassifierReport const& classifier : report.classifiers) {
+    json["steering"].push_back({{"from", classifier.from},
+                                {"to", object(classifier.to)},
+                                {"mirrored", object(classifier.mirrored)},
+                                {"drops", object(classifier.drops)}});
   }
   json["tx"] = {{"port", report.tx},
                 {"sent_packets", report.sent},

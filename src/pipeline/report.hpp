@@ -51,7 +51,7 @@ struct NfReport {
 };
 
 /// Counts of packets at a branch.
-struct SteeringReport {
+struct ClassifierReport {
   std::string from;                      ///< an NF, or rx
   std::vector<io::NamedCount> to;        ///< packets sent to NFs and tx
   std::vector<io::NamedCount> mirrored;  ///< copies sent to them
@@ -106,10 +106,10 @@ struct Report {
   std::vector<io::NamedCount> tx_drops;
   std::uint64_t tx_fragments = 0;  ///< frames of fragmented packets
   std::vector<NfReport> nfs;
-  std::vector<SteeringReport> steerings;  ///< of a graph
-  std::vector<StageReport> stages;        ///< rx, each NF, tx
-  std::vector<ShardReport> shards;        ///< empty if only one
-  bool has_flow = false;                  ///< the chain file has the key `flow`
+  std::vector<ClassifierReport> classifiers;  ///< of a graph
+  std::vector<StageReport> stages;            ///< rx, each NF, tx
+  std::vector<ShardReport> shards;            ///< empty if only one
+  bool has_flow = false;                      ///< the chain file has the key `flow`
   double seconds = 0;
   std::uint64_t offered_per_second = 0;  ///< packet rate wanted from rx; 0: as many as the chain takes
   Histogram latency;                     ///< time from rx to tx, ns
@@ -125,7 +125,7 @@ struct Report {
 /// or rx.
 Report report_of(metrics::Snapshot const& counts);
 NfReport report_of(std::string_view name, metrics::Snapshot const& counts);
-SteeringReport steering_of(std::string_view from, metrics::Snapshot const& counts);
+ClassifierReport report_of_classifier(std::string_view from, metrics::Snapshot const& counts);
 
 /// `text` on separate lines, each after `columns` spaces; starts with a line feed. Empty for no text.
 std::string indented(std::string_view text, std::size_t columns);

@@ -22,49 +22,50 @@
 
 namespace catena::runtime {
 
-/// The caller's settings for NFs with `isolation: process`.
+/// Settings for NFs with `isolation: process`.
 struct NfProcesses {
-  std::string program;                    ///< see nf_process::find_nf_program()
-  std::optional<std::uint32_t> uid = {};  ///< their user; nullopt: as nf_process::ProcessOptions
+  std::string program;                    ///< path of catena-nf, see find_nf_program(); empty: no NF can have a process
+  std::optional<std::uint32_t> uid = {};  ///< user of the processes; nullopt: the default of nf_process::ProcessOptions
   std::optional<std::uint32_t> gid = {};
-  /// As nf_process::ProcessOptions, for the NF of this name.
+  /// Connects the process of NF `nf` to a device server; as ProcessOptions::connect_device.
   std::function<Result<FileDescriptor>(std::string const& nf, std::string const& preference, std::string* why)>
       connect_device = {};
-  /// For chain::check(): has a process create the NF, on the CPU, with the settings of the chain, and ends it.
+  /// For chain::check(): creates the NF on the CPU in a temporary process.
   chain::TryOut try_out = {};
-  std::stop_token give_up = {};  ///< as nf_process::ProcessOptions
+  std::stop_token give_up = {};  ///< aborts the start of processes
 };
 
-/// SM partitions of the NFs of a chain, in their order, assigned by another process. Any thread.
+/// SM partitions assigned by another process, one per NF of the chain in chain order. Any thread.
 struct GivenParts {
-  std::function<std::vector<share::Part>()> now;               ///< without SMs: not assigned yet, and the NF takes all
-  std::function<void(std::vector<share::Part> const&)> taken;  ///< the NFs use these from now on
+  /// Returns the current partitions. A partition without SMs is not assigned yet: the NF uses all SMs.
+  std::function<std::vector<share::Part>()> now;
+  /// Called when the NFs have changed to these partitions.
+  std::function<void(std::vector<share::Part> const&)> taken;
 };
 
-/// Partitions of a device beyond the NFs of one chain.
+/// SM partitions of a device shared by several chains.
 struct SharedPartitions {
-  /// Shares the device with the NFs of other chains, in the chain's mode; null: the chain's own NFs alone.
+  /// Partition plans common to all chains; null: this chain divides the device among its own NFs.
   std::shared_ptr<share::PartitionPlans> plans = nullptr;
-  std::optional<GivenParts> given = std::nullopt;  ///< replaces a division
+  std::optional<GivenParts> given = std::nullopt;  ///< if set, used in place of a partition plan
 };
 
-/// The settings of a run, with the caller's objects and functions for it.
+/// Settings of a session: chain::RunOptions has the values; this adds objects and functions of the caller.
 struct RunOptions : chain::RunOptions {
-  /// If set, these create the source and the sink in place of rx and tx, which are not opened then; for measurement
-  /// programs. Session::create() sets opens_rx and opens_tx by them.
+  /// If set, creates the source in place of `rx`, or the sink in place of `tx`; the chain file's port is not opened.
+  /// For measurement programs. Session::create() sets opens_rx and opens_tx accordingly.
   std::function<Result<std::unique_ptr<io::Source>>()> make_source = {};
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink = {};
-  /// Ports shared with other chains; null: the chain has the shared ports of its file alone.
+  /// Ports shared with other chains; null: no other chain uses the shared ports of this file.
   std::shared_ptr<io::SharedPortRegistry> switches = nullptr;
-  /// If packet memory belongs to another process: replaces memory::PacketPool::create(), with this number of queues.
+  /// If set, replaces memory::PacketPool::create(): packet memory belongs to another process then.
   std::function<Result<std::shared_ptr<memory::PacketPool>>(std::uint32_t queues)> make_pool = {};
-  SharedPartitions partitions = {};  ///< for chains with `sharing`
-  /// Settings for NFs in their own process. The program is empty if they cannot have one.
+  SharedPartitions partitions = {};  ///< if chain::RunOptions::sharing is set
   NfProcesses processes = {};
-  /// If set, replaces device::open(): for devices owned by other processes, and for tests. Any thread.
+  /// If set, replaces device::open(), for device servers and tests. Any thread.
   std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string* why)>
       open_device = {};
-  /// A lost device can be opened again: the chain retries until it succeeds, and then returns to the device.
+  /// Whether to reopen a lost device: the chain retries until this succeeds, and then uses the device again.
   bool device_returns = false;
 };
 

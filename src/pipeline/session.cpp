@@ -144,7 +144,7 @@ Status Session::make_segments(nf::Registry const& registry, RunOptions const& op
   for (Entry const& entry : first) {
     instances.push_back(entry.instance.get());
   }
-  CATENA_ASSIGN_OR_RETURN(tables_, chain::steer_tables(config_, instances));
+  CATENA_ASSIGN_OR_RETURN(tables_, chain::next_node_tables(config_, instances));
   const std::vector<chain::Segment> parts = config_.graph
                                                 ? std::vector{chain::segment_of_graph(instances, config_.shards)}
                                                 : chain::segments_of(instances, config_.shards);
@@ -180,11 +180,11 @@ Status Session::make_pools(RunOptions const& options) {
     queues += segment.part.shards * segment.topology.queues();
     shards = std::max(shards, segment.part.shards);
   }
-  std::uint32_t parts = 1;  // of a unit that is divided by steering, wherever it is
+  std::uint32_t parts = 1;  // maximum parts of a unit, over all classifiers
   for (chain::NextNodeTable const& table : tables_) {
     parts += static_cast<std::uint32_t>(table.targets().size());
   }
-  parts = has_steering() ? parts : 1;
+  parts = has_classifiers() ? parts : 1;
   if (shards > 1 && segments_.size() == 1) {
     bool by_packet = true;
     for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
@@ -241,7 +241,7 @@ Status Session::make_pools(RunOptions const& options) {
       Topology const& topology = segment.topology;
       std::uint32_t before_nfs = 0;  // who pushes there
       for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
-        before_nfs += topology.pushers(topology.in_front_of(nf));
+        before_nfs += topology.pushers(topology.before_nf(nf));
       }
       for (std::uint32_t queue = 0; queue < topology.queues(); ++queue) {
         const bool gets_refused = drops_at_tail && queue == topology.last();
@@ -249,8 +249,8 @@ Status Session::make_pools(RunOptions const& options) {
                                   topology.pushers(queue) + (gets_refused ? before_nfs : 0));
       }
       for (std::size_t nf = 0; drops_at_tail && nf < shard.nfs.size(); ++nf) {
-        shard.queues[topology.in_front_of(nf)].bound(limits_[segment.part.first + nf].slow_down,
-                                                     shard.queues[topology.last()]);
+        shard.queues[topology.before_nf(nf)].bound(limits_[segment.part.first + nf].slow_down,
+                                                   shard.queues[topology.last()]);
       }
     }
   }
@@ -283,8 +283,7 @@ Status Session::start_nfs(bool new_keys) {
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
-    const bool continues =
-        std::ranges::find(next_nfs_, entry.instance.get(), &NextPipeline::instance) != next_nfs_.end();
+    const bool continues = std::ranges::find(next_nfs_, entry.instance.get(), &NextNf::instance) != next_nfs_.end();
     if (persistent == nullptr || continues || !first_error.ok()) {
       return;
     }
@@ -444,7 +443,7 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
   for (Segment const& segment : segments_) {
     for (Shard const& shard : segment.shards) {
       if (nf >= segment.part.first && nf < segment.part.end) {
-        units += shard.queues[segment.topology.in_front_of(nf - segment.part.first)].size();
+        units += shard.queues[segment.topology.before_nf(nf - segment.part.first)].size();
       }
     }
   }
@@ -611,9 +610,9 @@ std::vector<memory::UnitQueue*> of_each(auto& shards, std::size_t queue) {
 }  // namespace
 
 Splitter Session::splitter_to(Segment& segment, RecordLog* lines) {
-  const std::size_t first = segment.topology.behind_rx();
+  const std::size_t first = segment.topology.after_rx();
   if (segment.shards.size() == 1) {
-    const bool is_alone = segments_.size() == 1 && !has_steering();
+    const bool is_alone = segments_.size() == 1 && !has_classifiers();
     return {segment.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
   }
   return {of_each(segment.shards, first), *pools_.front(), segment.order.get(),
@@ -628,8 +627,8 @@ Merger Session::merger_of(Segment& segment, RecordLog* lines) {
 void Session::add_rx(RecordLog* lines) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Segment& first = segments_.front();
-    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.topology.behind_rx()],
-                                            has_steering() ? reserves_[i].get() : nullptr)
+    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.topology.after_rx()],
+                                            has_classifiers() ? reserves_[i].get() : nullptr)
                                  : splitter_to(first, lines);
     auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
     rx->number_by(version_);
@@ -685,8 +684,8 @@ Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) con
 Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t number, RecordLog* lines) {
   Entry& entry = segment.shards[shard].nfs[number];
   const auto position = static_cast<std::uint32_t>(segment.part.first + number);
-  memory::UnitQueue& in = segment.shards[shard].queues[segment.topology.in_front_of(number)];
-  memory::UnitQueue& out = segment.shards[shard].queues[segment.topology.behind_nf(number)];
+  memory::UnitQueue& in = segment.shards[shard].queues[segment.topology.before_nf(number)];
+  memory::UnitQueue& out = segment.shards[shard].queues[segment.topology.after_nf(number)];
   const std::string suffix = segment.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {

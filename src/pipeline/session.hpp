@@ -46,17 +46,17 @@ namespace catena::runtime {
 
 class Session;
 
-/// A running session whose ports another one is to take over.
+/// A running session to be replaced by a new one.
 struct PreviousPipeline {
   Session* session = nullptr;
-  std::shared_ptr<void> hold = nullptr;  ///< keeps the session, which may end after the release; null: it stays
+  std::shared_ptr<void> hold = nullptr;  ///< owns the session; null: the caller keeps it longer than the new one
 };
 
-/// The chain as placed for the current traffic.
+/// The chain with a better placement for the current traffic.
 struct Replacement {
   chain::ChainConfig config;
   RunOptions options;
-  std::string why;  ///< for people
+  std::string why;  ///< a sentence for the log
 };
 
 /// A chain ready to run: files read, NFs created, device opened, kernels compiled.
@@ -64,16 +64,15 @@ struct Replacement {
 /// from any thread while it runs.
 class Session {
  public:
-  /// Errors: as load_chain() and the NFs' create(); Unavailable if the requested device is missing; NotFound for an
-  /// unknown NF type (with its position); as check_files(), and the system's error if an output cannot be created. A
-  /// failed call has changed no file: outputs are opened last. Waits for processes of NFs, and for the readers of FIFO
-  /// outputs; Cancelled if `give_up` ends that.
+  /// Errors: as load_chain(), check_files() and the NFs' create(); Unavailable if the requested device is missing;
+  /// NotFound, with the position, for an unknown NF type; the system's error if an output cannot be created. A failed
+  /// call has changed no file, because outputs are opened last. Waits for NF processes and for the readers of FIFO
+  /// outputs. `give_up` aborts the wait: Cancelled.
   ///
-  /// With `before`, which has the same `options`, the new session is to take over its ports, its packet memory and the
-  /// state of NFs in both sessions. `before` runs until start(), which ends it. No packet is lost or overtaken: packets
-  /// received from then on wait until earlier ones have left. Further error: FailedPrecondition if the session cannot
-  /// replace `before`, with the reason. An NF's refusal of its configuration or its keys is InvalidArgument in this
-  /// case, too.
+  /// `before`: a running session to be replaced. It must have the same `options`. start() ends it; the new session then
+  /// takes over its ports, its packet memory, and the state of NFs in both chains. No packet is lost or reordered: new
+  /// packets wait until the packets in `before` have left. More errors with `before`: FailedPrecondition, with the
+  /// reason, if it cannot be replaced; InvalidArgument if an NF refuses its configuration or its keys.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, RunOptions const& options,
                                                  nf::Registry const& registry, std::stop_token const& give_up = {},
                                                  std::optional<PreviousPipeline> before = std::nullopt);
@@ -83,56 +82,55 @@ class Session {
   std::vector<std::string> start_report() const;
   /// The plan of transfers between host and device, of several devices the first; nullopt without a device.
   std::optional<plan::Plan> plan() const;
-  /// From here on this chain gets the packets at shared ports; at other ports, the packets no longer taken by the
-  /// previous session. run() calls it if needed. FailedPrecondition, without effect, if the previous session has ended
-  /// by itself.
+  /// Starts to receive, in place of the previous session if any. run() calls start() if the caller has not.
+  /// FailedPrecondition, without effect, if the previous session has already ended.
   Status start();
-  /// Runs until the source is finished or stop(). After an error of a stage, report() has the report so far. On return
-  /// the outputs are flushed, whatever became of the run; DataLoss if that fails.
+  /// Runs until the source ends or stop() is called. Returns the error of a failed stage; report() then covers the run
+  /// up to this error. Outputs are flushed in every case; DataLoss if this fails.
   Status run();
-  /// Replaces NFs whose configuration differs in `next`, or whose files have other content. Packets received from now
-  /// on are decided by the new NFs, earlier ones by the old NFs. No packet is lost or waits for the end of another. The
-  /// new NFs take over the state of the old ones (see Nf::migrate_state()). Returns a line for each new NF, with its
-  /// start report. Beside run(), one thread at a time; takes as long as create() for these NFs. After an error nothing
-  /// has changed:
-  ///   FailedPrecondition  more has changed, or something fixed in a running chain; the text names it. Another session
-  ///                       has to be made
-  ///   Aborted             an NF cannot continue with the old NF's state. No session can take over then; one created
-  ///                       after the end of this session can start without the state
-  ///   Unavailable         the device is lost; or the maximum number of changes waits for packets. For NFs with state
-  ///                       the maximum is one
+  /// Replaces the NFs that differ in `next`, in their configuration or in the content of their files. The new NFs
+  /// process packets received after the change, the old NFs the earlier packets. No packet is lost or delayed. The new
+  /// NFs take over the state of the old ones (see Nf::migrate_state()). Returns a line for each new NF, with its start
+  /// report. Called while run() runs, by one thread at a time. Takes as long as create() for the new NFs.
+  /// After an error nothing has changed:
+  ///   FailedPrecondition  a change in `next` is impossible in a running chain; the message names it. Use a new session
+  ///                       with `before`
+  ///   Aborted             a new NF cannot take over the old NF's state. Use a new session after the end of this one;
+  ///                       its NF starts without the state
+  ///   Unavailable         the device is lost, or too many earlier changes wait for packets: for NFs with state one
+  ///                       change may wait
   ///   others              as create()
   /// `new_keys`: as in RunOptions, for keys of this change. `give_up`: as in create().
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false,
                                           std::stop_token const& give_up = {});
-  /// At its end, NFs that are nf::Portable are left unfinished for another process that replaces this one. Any thread,
-  /// while it runs.
+  /// At the end of run(), keeps the state of nf::Portable NFs instead of finishing them: another process replaces this
+  /// one. Any thread, while run() runs.
   void release_nfs();
-  /// Whether another session replaces it, or is about to.
+  /// Whether another session has replaced this one or is replacing it.
   bool is_followed() const { return end_ == End::kPassedOn; }
-  /// OK, or why no session with `next` can take over from this one, as far as known before creating it:
-  /// FailedPrecondition.
+  /// Checks whether a session with `next` could replace this one, without creating it: FailedPrecondition with the
+  /// reason if not. create() may still find another reason.
   Status can_be_followed_by(chain::ChainConfig next);
-  /// Result and errors of change(), as far as known without doing it: nothing is opened, and no state is taken over.
+  /// Result and errors of change(), without changing the chain: opens nothing and takes over no state.
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry,
                                                   std::stop_token const& give_up = {});
-  /// Whether NFs `on: auto` should be placed differently: the packet size has changed since their placement, and the
-  /// model predicts a gain of more than a tenth. nullopt: no. A session of the result can take over from this one. Call
-  /// every TrafficWatch::kPeriod beside run(), by one thread at a time. Creates NFs if the size has changed, which may
+  /// Returns a new placement of the NFs `on: auto` if the packet size has changed since their placement and the model
+  /// predicts a gain of more than a tenth; else nullopt. A session with the result can replace this one. Call it every
+  /// TrafficWatch::kPeriod while run() runs, by one thread at a time. After a change of size it creates NFs, which may
   /// take as long as create(). Errors: as chain::place().
   Result<std::optional<Replacement>> sample_traffic(nf::Registry const& registry);
-  /// rx takes no more packets; packets inside are finished. Async-signal safe.
+  /// Ends run(): rx takes no more packets, and the chain finishes the packets in flight. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// All counts, now.
   metrics::Snapshot counts() const { return metrics_.read(); }
   RunProgress progress() const;
   /// The counts now, with their context. After run() it has the NFs' final reports.
   Report report() const;
-  /// NF number `nf` of the chain, in its first shard. Read only: the run owns it.
+  /// NF number `nf` of the chain, in its first shard. The session owns it. Read only.
   nf::Instance& instance(std::size_t nf) const { return *first_of(nf).instance; }
   /// After run(): time spans of each stage, if traced.
   std::vector<StageTrace> traces() const;
-  /// After run(): work on a device never ended, so the process must exit without tearing the device down.
+  /// After run(): whether a device still has unfinished work. The process must then exit without closing the device.
   bool abandoned_device() const;
 
  private:
@@ -140,14 +138,14 @@ class Session {
     chain::NfConfig config;
     std::unique_ptr<nf::Instance> instance;
     DeviceStage* device_stage = nullptr;             ///< null: on the CPU
-    PacketStage* stage = nullptr;                    ///< null: that of an earlier NF in the same process
+    PacketStage* stage = nullptr;                    ///< null: an earlier NF in the same process has the stage
     std::optional<chain::NfKey> key = std::nullopt;  ///< set if the NF's cost is needed
-    std::vector<nf::NamedFile> files = {};           ///< named by it at its creation
-    std::vector<nf::NamedKey> keys = {};             ///< likewise
-    /// Its configuration and the content of its files at that time; nullopt if they could not be read again.
+    std::vector<nf::NamedFile> files = {};           ///< the files read by create()
+    std::vector<nf::NamedKey> keys = {};             ///< the encryption keys read by create()
+    /// Configuration and file contents at creation; nullopt if the files could not be read a second time.
     std::optional<Content> content = std::nullopt;
   };
-  /// Replacements of NFs: for one position, or for a group in one process.
+  /// New NFs of change(): for one position of the chain, or for a group in one process.
   struct PendingReplacements;
   /// A part of the chain for the packets of some flows, with its own NFs, stages and queues.
   struct Shard {
@@ -157,21 +155,21 @@ class Session {
     std::vector<Entry> nfs;
     std::deque<memory::UnitQueue> queues;  ///< numbered as in the segment's topology
   };
-  /// NFs that divide packets in the same way.
+  /// Consecutive NFs with the same sharding.
   struct Segment {
     chain::Segment part;
     Topology topology;
     std::vector<Shard> shards = {};               ///< at least one
-    std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source, if packets are merged again
+    std::unique_ptr<SplitOrder> order = nullptr;  ///< of several shards with one source, for the merge
   };
   static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
   Session() = default;
-  /// An NF that replaces one of the previous session.
-  struct NextPipeline {
+  /// An NF that replaces an NF of the previous session.
+  struct NextNf {
     nf::Instance* instance;
     nf::Instance* before;
   };
-  /// A process that replaces one of the previous session.
+  /// A process that replaces a process of the previous session.
   struct NextProcess {
     nf_process::NfProcess* process;
     nf_process::NfProcess* before;
@@ -213,7 +211,7 @@ class Session {
                                    bool is_any_elsewhere) const;
   nf::RunContext run_context(bool new_keys) const;
   bool wants_device() const;
-  /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
+  /// Calls `visit(shard, entry)` for every NF of every shard, segment by segment.
   template <typename Visit>
   void for_each_entry(Visit visit) const {
     for (Segment const& segment : segments_) {
@@ -236,7 +234,6 @@ class Session {
   static Status replicate_process(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
                                   std::vector<Entry>& nfs);
   Status make_pools(RunOptions const& options);
-  /// Of a shard.
   memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
   Status open_devices(RunOptions const& options);
   Status resolve_unit_packets(RunOptions const& options);
@@ -260,11 +257,11 @@ class Session {
   Status make_signals();
   void end_signals(bool is_passed_on);
   void make_gates();
-  std::vector<std::size_t> nfs_behind(std::size_t node) const;
-  bool is_in_front_of_tx(std::size_t node) const;
+  std::vector<std::size_t> nfs_after(std::size_t node) const;
+  bool is_before_tx(std::size_t node) const;
   RateController controller_of(std::size_t node, std::size_t shard) const;
   void add_classifier_stage(Segment& segment, std::size_t shard, std::size_t node, RecordLog* lines);
-  bool has_steering() const;
+  bool has_classifiers() const;
   void add_process_stage(Segment& segment, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
                          RecordLog* lines);
   ShardMap shard_map_of(Segment const& segment) const;
@@ -276,7 +273,7 @@ class Session {
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
   trace::SpanLog* trace_of_next_stage(std::string name);
   void register_counts();
-  void register_steering_counts();
+  void register_classifier_counts();
   void register_flow_counts();
   Status work();
   Status work_on(std::size_t group, std::size_t groups);
@@ -286,7 +283,7 @@ class Session {
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;
-  RunOptions options_;  ///< without new_keys, which is a consent for one start
+  RunOptions options_;  ///< without new_keys: it applies to one start only
   std::uint32_t workers_ = 1;
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
@@ -300,29 +297,28 @@ class Session {
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_started_{false};
-  /// How the session ends, once its stages have ended.
+  /// How the session ended.
   enum class End : std::uint8_t { kOpen, kByItself, kPassedOn };
   std::atomic<End> end_{End::kOpen};
-  std::vector<nf::Instance const*> migrated_;  ///< by the next session, if passed on
-  Status outcome_;                             ///< of run(); valid if has_ended_
-  bool is_empty_ = false;                      ///< all packets have left; likewise
+  std::vector<nf::Instance const*> migrated_;  ///< NFs whose state the next session took
+  Status outcome_;                             ///< result of run(); valid if has_ended_
+  bool is_empty_ = false;                      ///< no packet is in flight; valid if has_ended_
   bool abandoned_before_ = false;              ///< by the previous session
   std::string no_device_reason_;
-  std::vector<std::shared_ptr<memory::PacketPool>>
-      pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
-  std::vector<std::shared_ptr<device::Device>> opened_;  ///< may be empty
-  std::vector<chain::NextNodeTable> tables_;             ///< of a graph: of rx, and of its NFs
-  std::vector<Segment> segments_;                        ///< at least one
-  std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
-  std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< shard i uses number i modulo their number; may be empty
-  std::shared_ptr<device::Device> shared_device_;        ///< until its partitions are settled
-  std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF has the whole device
-  chain::SharingOptions sharing_options_;                ///< of sharing_
-  std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
-  std::optional<PreviousPipeline> before_;               ///< until this session has taken over from it
-  std::vector<NextPipeline> next_nfs_;                   ///< while before_ is set
-  std::vector<NextProcess> next_processes_;              ///< likewise for processes
-  std::vector<std::string> restarted_nfs_;               ///< NFs that start without the previous state
+  std::vector<std::shared_ptr<memory::PacketPool>> pools_;  ///< one, or one per shard; also owned by lost devices
+  std::vector<std::shared_ptr<device::Device>> opened_;     ///< may be empty
+  std::vector<chain::NextNodeTable> tables_;                ///< of a graph: of rx, and of its NFs
+  std::vector<Segment> segments_;                           ///< at least one
+  std::vector<std::vector<Entry*>> entries_;                ///< of each NF of the chain: one for each of its shards
+  std::vector<std::unique_ptr<DeviceSide>> devices_;        ///< shard i uses number i modulo their number; may be empty
+  std::shared_ptr<device::Device> shared_device_;           ///< until its partitions are settled
+  std::unique_ptr<GpuSharing> sharing_;                     ///< null: every NF has the whole device
+  chain::SharingOptions sharing_options_;                   ///< of sharing_
+  std::vector<std::size_t> shared_by_;                      ///< positions of the NFs of sharing_
+  std::optional<PreviousPipeline> before_;                  ///< until this session has taken over from it
+  std::vector<NextNf> next_nfs_;                            ///< while before_ is set
+  std::vector<NextProcess> next_processes_;                 ///< likewise for processes
+  std::vector<std::string> restarted_nfs_;                  ///< NFs that start without the previous state
   std::vector<std::unique_ptr<io::SharedSource>> sources_;  ///< one, or one for each shard
   std::shared_ptr<Outputs> outputs_;
   std::vector<std::shared_ptr<io::Sink>> opened_sinks_;       ///< until sinks_ has them
@@ -345,7 +341,7 @@ class Session {
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
   std::vector<ReshardStage*> reshard_stages_;
-  std::vector<std::pair<std::size_t, ClassifierStage*>> steerings_;  ///< with their shards
+  std::vector<std::pair<std::size_t, ClassifierStage*>> classifiers_;  ///< with their shards
   metrics::Registry metrics_;
   std::mutex change_mutex_;                ///< for bindings of the stages, and for taking replacements
   std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units received by rx

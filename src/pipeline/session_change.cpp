@@ -55,7 +55,7 @@ Status Session::can_change() const {
   for (Segment const& segment : segments_) {
     for (std::size_t i = 0; i < segment.part.end - segment.part.first; ++i) {
       // units of before may come there after the first one of another version
-      if (segment.topology.pushers(segment.topology.in_front_of(i)) > 1) {
+      if (segment.topology.pushers(segment.topology.before_nf(i)) > 1) {
         return cannot_change(
             {}, concat("several branches of the graph lead to NF '", config_.nfs[segment.part.first + i].name, "'"));
       }

@@ -12,38 +12,38 @@
 
 namespace catena::runtime {
 
-bool Session::has_steering() const {
+bool Session::has_classifiers() const {
   return std::ranges::any_of(tables_, [](chain::NextNodeTable const& table) { return !table.is_direct(); });
 }
 
-/// Behind rx, 0, or NF `node` - 1 of a graph, where packets go several ways from there.
+/// Adds the classifier after rx (0) or NF `node` - 1 of a graph, if packets take several branches there.
 void Session::add_classifier_stage(Segment& segment, std::size_t shard, std::size_t node, RecordLog* lines) {
-  const std::optional<std::size_t> in = segment.topology.steering(node);
+  const std::optional<std::size_t> in = segment.topology.classifier(node);
   if (!in) {
     return;
   }
   std::deque<memory::UnitQueue>& queues = segment.shards[shard].queues;
   std::vector<memory::UnitQueue*> out;
   for (const std::size_t target : tables_[node].targets()) {
-    out.push_back(&queues[segment.topology.in_front_of_target(target)]);
+    out.push_back(&queues[segment.topology.before_target(target)]);
   }
   auto stage = std::make_unique<ClassifierStage>(
       node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node], pool_of(shard), queues[*in], std::move(out),
       queues[segment.topology.last()], *reserves_[shard % reserves_.size()], lines);
-  steerings_.emplace_back(shard, stage.get());
+  classifiers_.emplace_back(shard, stage.get());
   add_host_stage(std::move(stage), segment.shards.size() > 1 ? concat("/", shard) : std::string());
 }
 
 /// Numbers of the NFs that packets may come to next from rx, 0, or NF `node` - 1.
-std::vector<std::size_t> Session::nfs_behind(std::size_t node) const {
-  std::vector<std::size_t> behind;
+std::vector<std::size_t> Session::nfs_after(std::size_t node) const {
+  std::vector<std::size_t> after;
   if (tables_.empty()) {
-    behind.assign(node < config_.nfs.size() ? 1 : 0, node);
-    return behind;
+    after.assign(node < config_.nfs.size() ? 1 : 0, node);
+    return after;
   }
-  std::ranges::copy_if(tables_[node].targets(), std::back_inserter(behind),
+  std::ranges::copy_if(tables_[node].targets(), std::back_inserter(after),
                        [](std::size_t target) { return target != chain::kTx; });
-  return behind;
+  return after;
 }
 
 /// Whom rx tells that it waits, and who tells tx.
@@ -92,36 +92,36 @@ void Session::end_signals(bool is_passed_on) {
 }
 
 /// Whether packets may come to tx next from rx, 0, or NF `node` - 1.
-bool Session::is_in_front_of_tx(std::size_t node) const {
+bool Session::is_before_tx(std::size_t node) const {
   return tables_.empty() ? node == config_.nfs.size()
                          : std::ranges::find(tables_[node].targets(), chain::kTx) != tables_[node].targets().end();
 }
 
-/// Of rx, 0, or NF `node` - 1, in a shard. Where the next NF is divided in another way, all of its shards count.
+/// Of rx, 0, or NF `node` - 1, in a shard. If the next NF is sharded differently, all of its shards count.
 RateController Session::controller_of(std::size_t node, std::size_t shard) const {
-  std::vector<CongestionMonitor const*> behind;
-  for (const std::size_t nf : nfs_behind(node)) {
+  std::vector<CongestionMonitor const*> after;
+  for (const std::size_t nf : nfs_after(node)) {
     const auto segment_of = [this](std::size_t number) {
       return std::ranges::find_if(segments_, [number](Segment const& each) { return number < each.part.end; });
     };
     const bool is_in_shard = node > 0 ? segment_of(nf) == segment_of(node - 1) : has_own_ends_;
     for (std::size_t i = 0; i < monitors_[nf].size(); ++i) {
       if (!is_in_shard || i == shard) {
-        behind.push_back(monitors_[nf][i].get());
+        after.push_back(monitors_[nf][i].get());
       }
     }
   }
-  return RateController(std::move(behind), tx_pause_ && is_in_front_of_tx(node) ? &*tx_pause_ : nullptr);
+  return RateController(std::move(after), tx_pause_ && is_before_tx(node) ? &*tx_pause_ : nullptr);
 }
 
-/// Has stages pause while those behind them have too many packets waiting.
+/// Has stages pause while later ones have too many packets waiting.
 void Session::make_gates() {
   if (config_.flow.mode != chain::FlowMode::kBackpressure) {
     return;
   }
   std::vector<std::uint32_t> receivers(config_.nfs.size());
   for (std::size_t node = 0; node <= config_.nfs.size(); ++node) {
-    for (const std::size_t nf : nfs_behind(node)) {
+    for (const std::size_t nf : nfs_after(node)) {
       ++receivers[nf];
     }
   }
@@ -131,7 +131,7 @@ void Session::make_gates() {
       for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
         const std::size_t nf = segment.part.first + i;
         monitors_[nf].push_back(std::make_unique<CongestionMonitor>(
-            config_.nfs[nf].name, shard.queues[segment.topology.in_front_of(i)], limits_[nf], receivers[nf],
+            config_.nfs[nf].name, shard.queues[segment.topology.before_nf(i)], limits_[nf], receivers[nf],
             std::chrono::microseconds(config_.flow.period_us)));
       }
     }
@@ -139,7 +139,7 @@ void Session::make_gates() {
   for (std::size_t i = 0; i < rx_.size(); ++i) {
     rx_[i]->control(
         gates_.emplace_back(nullptr, controller_of(0, i), pauses_.get(), tx_pause_ ? &*tx_pause_ : nullptr));
-    if (has_steering() && sources_[i]->live_clock()) {
+    if (has_classifiers() && sources_[i]->live_clock()) {
       std::vector<CongestionMonitor const*> of_shard;
       for (auto const& of_nf : monitors_) {
         of_shard.push_back(of_nf[has_own_ends_ ? i : 0].get());
@@ -161,13 +161,13 @@ void Session::make_gates() {
   }
 }
 
-void Session::register_steering_counts() {
+void Session::register_classifier_counts() {
   std::vector<std::string> names;
   std::ranges::transform(config_.nfs, std::back_inserter(names), &chain::NfConfig::name);
-  for (auto const& [shard, steering] : steerings_) {
-    metrics_.add({{"shard", std::to_string(shard)}}, [names, steering = steering](metrics::Snapshot& counts) {
-      collect(*steering, names, counts);
-      collect(*steering, false, counts);
+  for (auto const& [shard, classifier] : classifiers_) {
+    metrics_.add({{"shard", std::to_string(shard)}}, [names, classifier = classifier](metrics::Snapshot& counts) {
+      collect(*classifier, names, counts);
+      collect(*classifier, false, counts);
     });
   }
 }
@@ -186,7 +186,7 @@ void Session::register_flow_counts() {
     Segment const& segment = *std::ranges::find_if(segments_, [nf](Segment const& each) { return nf < each.part.end; });
     for (std::size_t shard = 0; shard < segment.shards.size(); ++shard) {
       memory::UnitQueue const* queue =
-          &segment.shards[shard].queues[segment.topology.in_front_of(nf - segment.part.first)];
+          &segment.shards[shard].queues[segment.topology.before_nf(nf - segment.part.first)];
       metrics_.add({{"shard", std::to_string(shard)}},
                    [queue, name = config_.nfs[nf].name](metrics::Snapshot& counts) { collect(name, *queue, counts); });
       if (!monitors_.empty()) {

@@ -135,8 +135,8 @@ void Session::add_process_stage(Segment& segment, std::size_t number, std::size_
     instances.push_back(shard.nfs[first + i].instance.get());
   }
   auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(number),
-                                              shard.queues[segment.topology.in_front_of(first)],
-                                              shard.queues[segment.topology.behind_nf(first + nfs - 1)],
+                                              shard.queues[segment.topology.before_nf(first)],
+                                              shard.queues[segment.topology.after_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
   if (!limits_.empty()) {
     std::uint64_t there = 0;

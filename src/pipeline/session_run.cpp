@@ -59,7 +59,7 @@ void Session::register_counts() {
   };
   // tx before rx: never more out than in
   of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
-  register_steering_counts();
+  register_classifier_counts();
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
   register_flow_counts();
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
@@ -85,7 +85,7 @@ Status Session::start() {
   }
   if (before_) {
     std::vector<nf::Instance const*> migrated;
-    std::ranges::transform(next_nfs_, std::back_inserter(migrated), &NextPipeline::before);
+    std::ranges::transform(next_nfs_, std::back_inserter(migrated), &NextNf::before);
     std::vector<nf_process::NfProcess*> processes;
     std::ranges::transform(next_processes_, std::back_inserter(processes), &NextProcess::before);
     return before_->session->transfer_ports(std::move(migrated), processes)
@@ -276,8 +276,7 @@ std::vector<std::string> Session::start_report() const {
       lines.emplace_back("         for a simple IMIX: the traffic of rx is unknown before the run");
     }
   } else if (wants_device()) {
-    lines.push_back(concat("device   not used: the CPU implementations serve, for NFs placed `on: gpu` too",
-                           indented(no_device_reason_, 9)));
+    lines.push_back(concat("device   not used: NFs placed `on: gpu` run on the CPU", indented(no_device_reason_, 9)));
   } else if (placement_ && placement_->device.empty()) {
     lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
   } else {
@@ -328,8 +327,8 @@ RunProgress Session::progress() const {
       progress.dropped += count;
     }
   });
-  for (auto const& [shard, steering] : steerings_) {
-    progress.dropped += steering->dropped() + steering->unmatched() + steering->malformed();
+  for (auto const& [shard, classifier] : classifiers_) {
+    progress.dropped += classifier->dropped() + classifier->unmatched() + classifier->malformed();
   }
   progress.part_done = part_done();
   for (RxStage const* rx : rx_) {
@@ -397,9 +396,9 @@ Report Session::report() const {
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
   }
-  for (auto const& [shard, steering] : steerings_) {
+  for (auto const& [shard, classifier] : classifiers_) {
     if (shard == 0) {
-      report.steerings.push_back(steering_of(steering->from(), counts));
+      report.classifiers.push_back(report_of_classifier(classifier->from(), counts));
     }
   }
   const auto divided =

@@ -159,7 +159,7 @@ Status Session::find_next_nfs(bool new_keys) {
 }
 
 /// The processes of the NF at `first` and of those with it, one for each shard, go on for those of the session before
-/// where these have the same NFs, all of which can hand over what they have.
+/// where these have the same NFs, all of which can transfer their state.
 void Session::find_next_processes(std::size_t first) {
   Session const& before = *before_->session;
   const auto with_name = [&](std::string const& name) {
@@ -194,7 +194,7 @@ void Session::find_next_processes(std::size_t first) {
   std::vector<NextProcess> next_nfs;
   for (std::size_t shard = 0; shard < found->size(); ++shard) {
     nf_process::NfProcess& now = as_isolated(*(*found)[shard]->instance)->process();
-    if (!now.can_hand_over(has_state)) {
+    if (!now.can_transfer_state(has_state)) {
       return;
     }
     next_nfs.push_back({&as_isolated(*entries_[first][shard]->instance)->process(), &now, first});
@@ -242,7 +242,7 @@ bool Session::transfer_ports(std::vector<nf::Instance const*> migrated,
     sink->transfer();
   }
   for (nf_process::NfProcess* const process : processes) {
-    process->hand_over();
+    process->transfer_state();
   }
   stop();
   return true;
@@ -317,7 +317,7 @@ Status Session::take_over() {
     }
     recorder->name_by(std::move(nfs));
   }
-  for (NextPipeline const& next : next_nfs_) {
+  for (NextNf const& next : next_nfs_) {
     next.instance->nf().migrate_state(next.before->nf());
   }
   for (NextProcess const& next : next_processes_) {

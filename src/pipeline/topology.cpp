@@ -6,19 +6,19 @@
 namespace catena::runtime {
 
 Topology::Topology(std::span<const chain::NextNodeTable> tables)
-    : nfs_(tables.size() - 1), steering_(tables.size()), next_(tables.size()), pushers_(tables.size()) {
+    : nfs_(tables.size() - 1), classifier_(tables.size()), next_(tables.size()), pushers_(tables.size()) {
   for (std::size_t node = 0; node < tables.size(); ++node) {
     chain::NextNodeTable const& table = tables[node];
     for (const std::size_t target : table.targets()) {
-      ++pushers_[in_front_of_target(target)];
+      ++pushers_[before_target(target)];
     }
     if (table.is_direct()) {
-      next_[node] = in_front_of_target(table.targets().front());
+      next_[node] = before_target(table.targets().front());
       continue;
     }
-    // who steers has packets for tx, too: those that ended
+    // a classifier also has packets for tx: those that ended
     pushers_[last()] += std::ranges::find(table.targets(), chain::kTx) == table.targets().end() ? 1 : 0;
-    steering_[node] = pushers_.size();
+    classifier_[node] = pushers_.size();
     pushers_.push_back(1);
   }
 }

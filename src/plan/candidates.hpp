@@ -20,7 +20,7 @@ struct Candidate {
 /// The plans of a GPU NF in the tables: 4 with the shared buffer off before it, 6 with it on.
 std::span<const Candidate> table_candidates(bool gsb_before);
 /// The tables' plans first, then the plans outside the tables that Catena supports: a shared buffer that is off may
-/// begin with needed fields alone, and an NF may make direct use while the buffer stays on for others.
+/// begin with needed fields alone, and an NF may have a direct step while the buffer serves others.
 std::span<const Candidate> all_candidates(bool gsb_before);
 
 /// The moves of one GPU NF by a candidate.

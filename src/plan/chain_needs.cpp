@@ -67,18 +67,18 @@ FieldSet needs_ahead(std::size_t nf, std::span<const NfNeeds> chain, FieldSet be
 
 }  // namespace
 
-std::vector<PlanEdge> links_of(PlanInput const& input) {
-  if (!input.links.empty()) {
-    return input.links;
+std::vector<PlanEdge> edges_of(PlanInput const& input) {
+  if (!input.edges.empty()) {
+    return input.edges;
   }
-  std::vector<PlanEdge> links;
+  std::vector<PlanEdge> edges;
   for (std::size_t nf = 0; nf <= input.nfs.size(); ++nf) {
-    links.push_back({nf == 0 ? kRx : nf - 1, nf == input.nfs.size() ? kTx : nf});
+    edges.push_back({nf == 0 ? kRx : nf - 1, nf == input.nfs.size() ? kTx : nf});
   }
-  return links;
+  return edges;
 }
 
-std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links) {
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const PlanEdge> edges) {
   std::vector<NfNeeds> chain;
   chain.reserve(nfs.size());
   for (PlacedNf const& nf : nfs) {
@@ -86,18 +86,18 @@ std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Pla
   }
   for (std::size_t nf = 0; nf < chain.size(); ++nf) {
     chain[nf].whole_by_now |= chain[nf].on_gpu && chain[nf].needs_whole;
-    for (PlanEdge const& link : links) {
-      if (link.from == nf && link.to != kTx) {
-        chain[link.to].whole_by_now |= chain[nf].whole_by_now;
+    for (PlanEdge const& edge : edges) {
+      if (edge.from == nf && edge.to != kTx) {
+        chain[edge.to].whole_by_now |= chain[nf].whole_by_now;
       }
     }
   }
   std::vector<FieldSet> ahead(chain.size());
   for (std::size_t nf = chain.size(); nf-- > 0;) {
     FieldSet behind = packet::kNoFields;
-    for (PlanEdge const& link : links) {
-      if (link.from == nf) {
-        behind |= link.to == kTx || link.is_copy ? kAllFields : ahead[link.to];
+    for (PlanEdge const& edge : edges) {
+      if (edge.from == nf) {
+        behind |= edge.to == kTx || edge.is_copy ? kAllFields : ahead[edge.to];
       }
     }
     ahead[nf] = needs_ahead(nf, chain, behind);

@@ -44,8 +44,8 @@ struct NfNeeds {
   HostStep const& complete() const { return host[2]; }
 };
 
-/// Of every NF of a plan input with valid links.
-std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links);
+/// Of every NF of a plan input with valid edges.
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const PlanEdge> edges);
 
 /// Adds the fields that must move together with `set`: fields of variable length between the headers only move with the
 /// frame.

@@ -76,8 +76,8 @@ struct CostModel {
   bool has_pool_methods() const;
   /// Removes these methods from `available`, for a device that does not map the pool.
   void remove_pool_methods();
-  /// Whether `method` can carry `shape`. Always staged are: metadata, all moves of direct use, and the data of a launch
-  /// besides packets.
+  /// Whether `method` can carry `shape`. Always staged are: metadata, all moves of direct steps, and the data of a
+  /// launch besides packets.
   static bool can_carry(TransferMethod method, TransferShape const& shape);
   /// Precondition: can_carry(method, shape).
   MoveCost cost(TransferMethod method, Direction direction, TransferShape const& shape) const;

@@ -39,7 +39,7 @@ std::string what_moves(Move const& move) {
 
 void add_step(PlannedNf const& nf, std::span<const PlannedNf> nfs, std::string& text) {
   GpuStep const& step = *nf.step;
-  text += fmt::format("{}: {}\n", nf.name, step.shared ? "works on the shared buffer" : "direct use");
+  text += fmt::format("{}: {}\n", nf.name, step.shared ? "shared step" : "direct step");
   for (Move const& move : step.moves) {
     text += fmt::format("  {:<3}  {:<7}  {:<7}  {:>7.1f} B  {:>7.2f} ns  {}\n", to_string(move.direction),
                         to_string(move.kind), to_string(move.method), move.cost.bytes, move.cost.total_ns,

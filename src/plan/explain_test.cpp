@@ -31,7 +31,7 @@ TEST(Explain, SaysWhyFieldsMoveAndWhyTheyStay) {
   const Result<Plan> plan = make_plan(nids_lb_ipsec());
   ASSERT_TRUE(plan.ok());
   const std::string text = explain(*plan);
-  EXPECT_THAT(text, HasSubstr("nids: works on the shared buffer\n"));
+  EXPECT_THAT(text, HasSubstr("nids: shared step\n"));
   EXPECT_THAT(text, HasSubstr("lb: on the CPU\n"));
   EXPECT_THAT(text, ContainsRegex("h2d  body +strided +1514.0 B .* frame\n"));
   EXPECT_THAT(text, HasSubstr("read on the device by encrypt, moved early with the packet"));
@@ -60,7 +60,7 @@ TEST(Explain, DirectUseBringsBackWhatWasWritten) {
   const Result<Plan> plan = make_plan(input);
   ASSERT_TRUE(plan.ok());
   const std::string text = explain(*plan);
-  EXPECT_THAT(text, HasSubstr("router: direct use\n"));
+  EXPECT_THAT(text, HasSubstr("router: direct step\n"));
   EXPECT_THAT(text, HasSubstr("kernel reads from columns: ipv4.ttl, ipv4.checksum, ipv4.dst\n"));
   EXPECT_THAT(text, HasSubstr("d2h  moved  ipv4.ttl, ipv4.checksum, meta.port: the kernel wrote it and keeps nothing"));
   EXPECT_THAT(text, Not(HasSubstr("shared buffer")));

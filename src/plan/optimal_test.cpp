@@ -50,7 +50,7 @@ PlanInput with(PlanInput input, Setting const& setting) {
 /// Every plan of a chain.
 class BruteForce {
  public:
-  explicit BruteForce(PlanInput const& input) : nfs_(input.nfs), links_(links_of(input)) {
+  explicit BruteForce(PlanInput const& input) : nfs_(input.nfs), edges_(edges_of(input)) {
     for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
       inputs_[setting] = with(input, kSettings[setting]);
       pricings_.emplace_back(inputs_[setting]);
@@ -93,37 +93,37 @@ class BruteForce {
 
   /// Whether `nf` needs packets whole, or one before it on some path.
   bool is_whole_by(std::size_t nf) const {
-    return needs_whole(nf) || std::any_of(links_.begin(), links_.end(), [&](PlanEdge const& link) {
-             return link.to == nf && link.from != kRx && is_whole_by(link.from);
+    return needs_whole(nf) || std::any_of(edges_.begin(), edges_.end(), [&](PlanEdge const& edge) {
+             return edge.to == nf && edge.from != kRx && is_whole_by(edge.from);
            });
   }
 
   std::span<const PlacedNf> nfs_;
-  std::vector<PlanEdge> links_;
+  std::vector<PlanEdge> edges_;
   std::array<PlanInput, kSettings.size()> inputs_;
   std::vector<Pricing> pricings_;  // of inputs_
   Costs least_{};
 };
 
 bool BruteForce::send_on(std::size_t from, std::vector<OnPath> const& done, Waiting& waiting) const {
-  for (PlanEdge const& link : links_) {
+  for (PlanEdge const& edge : edges_) {
     for (OnPath const& path : done) {
-      if (link.from != from) {
+      if (edge.from != from) {
         continue;
       }
       OnPath on = path;
-      if (link.is_copy) {
+      if (edge.is_copy) {
         on.packets.copy();
         on.gsb = false;
       }
-      if (link.to == kTx) {
+      if (edge.to == kTx) {
         on.packets.send();
       }
       if (!on.packets.error().empty()) {
         return false;
       }
-      if (link.to != kTx) {
-        waiting[link.to].push_back(std::move(on));
+      if (edge.to != kTx) {
+        waiting[edge.to].push_back(std::move(on));
       }
     }
   }
@@ -195,19 +195,19 @@ bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
   if (touches(nfs_[nf].hints.complete_reads, nfs_[nf].hints.complete_writes)) {
     return true;
   }
-  return std::any_of(links_.begin(), links_.end(), [&](PlanEdge const& link) {
-    if (link.from != nf) {
+  return std::any_of(edges_.begin(), edges_.end(), [&](PlanEdge const& edge) {
+    if (edge.from != nf) {
       return false;
     }
-    if (link.to == kTx || link.is_copy) {
+    if (edge.to == kTx || edge.is_copy) {
       return true;
     }
-    const Hints& hints = nfs_[link.to].hints;
+    const Hints& hints = nfs_[edge.to].hints;
     const FieldSet of_framework = kWhereHeadersAre | fields(packet::kMetaVerdict);
     if (touches(hints.prepare_reads | of_framework, hints.prepare_writes)) {
       return true;
     }
-    return nfs_[link.to].on == Processor::kCpu && (touches(hints.cr, hints.cw) || host_reads_next(link.to, field));
+    return nfs_[edge.to].on == Processor::kCpu && (touches(hints.cr, hints.cw) || host_reads_next(edge.to, field));
   });
 }
 
@@ -300,7 +300,7 @@ class RandomChains {
     input.costs = random_costs();
     if (is_graph) {
       do {
-        input.links = random_links(input.nfs.size());
+        input.edges = random_links(input.nfs.size());
       } while (paths_of(input) > kMaxPaths);
     }
     return input;
@@ -314,14 +314,14 @@ class RandomChains {
 
   /// Between NFs in their order, so that each is on a path from rx, most to tx.
   std::vector<PlanEdge> random_links(std::size_t nfs) {
-    std::vector<PlanEdge> links;
+    std::vector<PlanEdge> edges;
     const auto number = [this](std::size_t least, std::size_t most) {
       return static_cast<std::size_t>(pick(static_cast<int>(least), static_cast<int>(most)));
     };
-    const auto add = [&links](PlanEdge const& link) {
-      if (std::none_of(links.begin(), links.end(),
-                       [&link](PlanEdge const& other) { return other.from == link.from && other.to == link.to; })) {
-        links.push_back(link);
+    const auto add = [&edges](PlanEdge const& edge) {
+      if (std::none_of(edges.begin(), edges.end(),
+                       [&edge](PlanEdge const& other) { return other.from == edge.from && other.to == edge.to; })) {
+        edges.push_back(edge);
       }
     };
     for (std::size_t nf = 0; nf < nfs; ++nf) {
@@ -335,21 +335,21 @@ class RandomChains {
     }
     for (std::size_t nf = 0; nf < nfs; ++nf) {
       const bool is_end =
-          std::none_of(links.begin(), links.end(), [nf](PlanEdge const& link) { return link.from == nf; });
+          std::none_of(edges.begin(), edges.end(), [nf](PlanEdge const& edge) { return edge.from == nf; });
       if (chance(is_end ? 0.8 : 0.2)) {
         add({nf, kTx});
       }
     }
-    return links;
+    return edges;
   }
 
   static std::size_t paths_of(PlanInput const& input) {
     std::vector<std::size_t> paths(input.nfs.size());
     std::size_t ended = 0;
     const auto send = [&](std::size_t from, std::size_t count) {
-      for (PlanEdge const& link : input.links) {
-        if (link.from == from) {
-          (link.to == kTx ? ended : paths[link.to]) += count;
+      for (PlanEdge const& edge : input.edges) {
+        if (edge.from == from) {
+          (edge.to == kTx ? ended : paths[edge.to]) += count;
         }
       }
     };
@@ -441,8 +441,8 @@ std::string text_of(PlanInput const& input) {
     text += line;
   }
   const auto name = [](std::size_t nf) { return nf == kRx ? "rx" : nf == kTx ? "tx" : std::to_string(nf); };
-  for (PlanEdge const& link : input.links) {
-    text += name(link.from) + (link.is_copy ? " copies to " : " -> ") + name(link.to) + "\n";
+  for (PlanEdge const& edge : input.edges) {
+    text += name(edge.from) + (edge.is_copy ? " copies to " : " -> ") + name(edge.to) + "\n";
   }
   return text;
 }
@@ -460,7 +460,7 @@ void expect_cheapest(int count, bool is_graph) {
                                         << (kSettings[setting].pushdown ? "" : " without pushdown"));
       const Result<Plan> plan = make_plan(with(input, kSettings[setting]));
       ASSERT_TRUE(plan.ok()) << plan.status();
-      ASSERT_EQ(testing::simulate(input.nfs, links_of(input), *plan), "");
+      ASSERT_EQ(testing::simulate(input.nfs, edges_of(input), *plan), "");
       const double least = all.least()[setting];
       ASSERT_NEAR(plan->cost_ns, least, 1e-9 * least);
       cheaper_than_copy[setting] += plan->cost_ns < all.least()[0] * (1 - 1e-9) ? 1 : 0;

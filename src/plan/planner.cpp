@@ -26,20 +26,20 @@ constexpr Views kAnything{kAllFields, kAllFields, true};
 /// views of the packets that wait in front of each NF that is still to come; in a row that is one.
 class Search {
  public:
-  Search(PlanInput const& input, std::span<const PlanEdge> links, std::span<const NfNeeds> chain,
+  Search(PlanInput const& input, std::span<const PlanEdge> edges, std::span<const NfNeeds> chain,
          Pricing const& pricing)
       : input_(&input),
         chain_(chain),
         pricing_(&pricing),
-        ways_(chain.size()),
+        edges_from_(chain.size()),
         waiting_(chain.size(), kAnything),
         seen_(chain.size() + 1),
         current_(chain.size()) {
-    for (PlanEdge const& link : links) {
-      if (link.from != kRx) {
-        ways_[link.from].push_back(link);
-      } else if (link.to != kTx) {
-        waiting_[link.to] = both(waiting_[link.to], kOnHost);
+    for (PlanEdge const& edge : edges) {
+      if (edge.from != kRx) {
+        edges_from_[edge.from].push_back(edge);
+      } else if (edge.to != kTx) {
+        waiting_[edge.to] = both(waiting_[edge.to], kOnHost);
       }
     }
   }
@@ -70,8 +70,8 @@ class Search {
   PlanInput const* input_;
   std::span<const NfNeeds> chain_;
   Pricing const* pricing_;
-  std::vector<std::vector<PlanEdge>> ways_;  ///< from each NF
-  Waiting waiting_;                          ///< when packets are still at rx
+  std::vector<std::vector<PlanEdge>> edges_from_;  ///< from each NF
+  Waiting waiting_;                                ///< when packets are still at rx
   std::vector<std::vector<Seen>> seen_;
   std::vector<Movement> current_;
   std::vector<Movement> best_;
@@ -132,12 +132,12 @@ void Search::visit_gpu(std::size_t nf, Views const& views, Waiting const& waitin
 
 void Search::leave(std::size_t nf, Views const& views, Waiting const& waiting, double cost) {
   Waiting after = waiting;
-  for (PlanEdge const& link : ways_[nf]) {
-    if ((link.to == kTx || link.is_copy) && views.cpu != kAllFields) {
+  for (PlanEdge const& edge : edges_from_[nf]) {
+    if ((edge.to == kTx || edge.is_copy) && views.cpu != kAllFields) {
       return;  // tx reads everything, and so does who copies
     }
-    if (link.to != kTx) {
-      after[link.to] = both(after[link.to], link.is_copy ? kOnHost : views);
+    if (edge.to != kTx) {
+      after[edge.to] = both(after[edge.to], edge.is_copy ? kOnHost : views);
     }
   }
   visit(nf + 1, after, cost);
@@ -165,15 +165,15 @@ bool Search::is_allowed(Candidate const& candidate, NfNeeds const& nf, Views con
 
 Status check_links(PlanInput const& input) {
   std::vector<bool> is_reached(input.nfs.size());
-  const std::vector<PlanEdge> links = links_of(input);
-  for (PlanEdge const& link : links) {
-    const bool is_sound = (link.from == kRx || link.from < input.nfs.size()) &&
-                          (link.to == kTx || (link.to < input.nfs.size() && (link.from == kRx || link.from < link.to)));
+  const std::vector<PlanEdge> edges = edges_of(input);
+  for (PlanEdge const& edge : edges) {
+    const bool is_sound = (edge.from == kRx || edge.from < input.nfs.size()) &&
+                          (edge.to == kTx || (edge.to < input.nfs.size() && (edge.from == kRx || edge.from < edge.to)));
     if (!is_sound) {
-      return absl::InvalidArgumentError("a link of the chain goes back, or to or from no NF");
+      return absl::InvalidArgumentError("an edge of the chain goes back, or to or from no NF");
     }
-    if (link.to != kTx) {
-      is_reached[link.to] = true;
+    if (edge.to != kTx) {
+      is_reached[edge.to] = true;
     }
   }
   for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
@@ -261,10 +261,10 @@ std::string_view to_string(Mode mode) {
 
 Result<Plan> make_plan(PlanInput const& input) {
   CATENA_RETURN_IF_ERROR(check(input));
-  const std::vector<PlanEdge> links = links_of(input);
-  const std::vector<NfNeeds> chain = needs_of(input.nfs, links);
+  const std::vector<PlanEdge> edges = edges_of(input);
+  const std::vector<NfNeeds> chain = needs_of(input.nfs, edges);
   const Pricing pricing(input);
-  Search search(input, links, chain, pricing);
+  Search search(input, edges, chain, pricing);
   const std::vector<Movement> movements = search.find();
   if (movements.size() != chain.size()) {
     return absl::InternalError(concat("no plan in mode ", to_string(input.mode), " is right for this chain"));
@@ -284,7 +284,7 @@ Result<Plan> make_plan(PlanInput const& input) {
     plan.cost_ns += planned.step->cost_ns;
     plan.cpu_ns += planned.step->cpu_ns;
   }
-  add_reasons(chain, links, plan);
+  add_reasons(chain, edges, plan);
   return plan;
 }
 

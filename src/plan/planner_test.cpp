@@ -329,7 +329,7 @@ TEST(Planner, VisitsFewNodesForTenNfsOnSixPaths) {
   PlanInput input =
       input_of({testing::firewall(kG), testing::decrypt(kG), testing::nids(kG), testing::lb(kG), testing::monitor(kG),
                 testing::router(kG), testing::nat(kG), testing::firewall(kG), testing::encrypt(kG), testing::nids(kG)});
-  input.links = {{kRx, 0}, {0, 1}, {1, 2}, {0, 3}, {0, 4, true}, {2, 5}, {3, 5},
+  input.edges = {{kRx, 0}, {0, 1}, {1, 2}, {0, 3}, {0, 4, true}, {2, 5}, {3, 5},
                  {4, 5},   {5, 6}, {5, 7}, {7, 8}, {6, 9},       {8, 9}, {9, kTx}};
   for (const std::uint32_t bytes : {60U, 508U, 1514U}) {
     input.profile = PacketProfile::fixed(bytes);
@@ -343,22 +343,22 @@ TEST(Planner, VisitsFewNodesForTenNfsOnSixPaths) {
 TEST(Planner, TakesTheWeakerClaimWherePathsMeet) {
   // a router on the gpu rewrites on one way only: what it leaves on the device alone must be back where ways meet
   PlanInput input = input_of({testing::firewall(kG), testing::router(kG), testing::nids(kG)});
-  input.links = {{kRx, 0}, {0, 1}, {0, 2}, {1, 2}, {2, kTx}};
+  input.edges = {{kRx, 0}, {0, 1}, {0, 2}, {1, 2}, {2, kTx}};
   const Plan plan = plan_of(input);
   const auto written = packet::fields(packet::kIpv4Ttl, packet::kMetaPort);
   EXPECT_EQ(plan.nfs[1].step->to_host & written, written);
-  input.links.clear();
+  input.edges.clear();
   EXPECT_NE(plan_of(input).nfs[1].step->to_host & written, written) << "in a row the last step may bring it back";
 }
 
 TEST(Planner, RefusesLinksThatCannotBe) {
   PlanInput input = input_of({testing::firewall(kG), testing::nids(kG)});
-  for (std::vector<PlanEdge> const& links : std::vector<std::vector<PlanEdge>>{
+  for (std::vector<PlanEdge> const& edges : std::vector<std::vector<PlanEdge>>{
            {{kRx, 0}, {0, 1}, {1, 0}}, {{kRx, 0}, {0, 0}, {0, 1}}, {{kRx, 0}, {0, 5}}, {{kRx, 0}, {7, 1}}}) {
-    input.links = links;
+    input.edges = edges;
     EXPECT_TRUE(absl::IsInvalidArgument(make_plan(input).status())) << make_plan(input).status();
   }
-  input.links = {{kRx, 0}, {0, kTx}};
+  input.edges = {{kRx, 0}, {0, kTx}};
   EXPECT_THAT(std::string(make_plan(input).status().message()), ::testing::HasSubstr("NF nids: no packet comes to it"));
 }
 

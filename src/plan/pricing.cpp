@@ -60,12 +60,12 @@ Pricing::Pricing(PlanInput const& input) : costs_(&input.costs) {
     double paths = 0;
   };
   std::vector<Grown> waiting(input.nfs.size());
-  const std::vector<PlanEdge> links = links_of(input);
-  const auto send = [&waiting, &links](std::size_t from, double grown) {
-    for (PlanEdge const& link : links) {
-      if (link.from == from && link.to != kTx) {
-        waiting[link.to].sum += grown;
-        waiting[link.to].paths += 1;
+  const std::vector<PlanEdge> edges = edges_of(input);
+  const auto send = [&waiting, &edges](std::size_t from, double grown) {
+    for (PlanEdge const& edge : edges) {
+      if (edge.from == from && edge.to != kTx) {
+        waiting[edge.to].sum += grown;
+        waiting[edge.to].paths += 1;
       }
     }
   };
@@ -122,8 +122,8 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
     }
   }
   if (has_body) {
-    // Direct use works on frames where they are in the launch buffer, with the room that they may grow into. A shared
-    // step spreads them, but what a kernel made of a frame is laid out before it ran.
+    // A direct step works on frames where they are in the launch buffer, with the room that they may grow into. A
+    // shared step spreads them, but what a kernel made of a frame is laid out before it ran.
     Body const& at = in ? site.before : site.after;
     Body const& staged = in && movement.shared ? site.compact : site.before;
     add(body_load(packet::has_frame(set), at, staged, movement.shared), set & ~columns);

@@ -50,20 +50,20 @@ bool has(FieldSet set, std::uint32_t field) { return ((set >> field) & 1U) != 0;
 /// reason.
 class Replay {
  public:
-  Replay(std::span<const NfNeeds> chain, std::span<const PlanEdge> links, Plan& plan)
+  Replay(std::span<const NfNeeds> chain, std::span<const PlanEdge> edges, Plan& plan)
       : chain_(chain), plan_(&plan), next_(chain.size()), before_(chain.size()) {
-    for (PlanEdge const& link : links) {
-      if (link.from == kRx) {
+    for (PlanEdge const& edge : edges) {
+      if (edge.from == kRx) {
         continue;
       }
-      next_[link.from].push_back(link.is_copy ? kTx : link.to);  // who copies reads everything, as tx does
-      if (link.to != kTx && !link.is_copy) {
-        before_[link.to].push_back(link.from);
+      next_[edge.from].push_back(edge.is_copy ? kTx : edge.to);  // who copies reads everything, as tx does
+      if (edge.to != kTx && !edge.is_copy) {
+        before_[edge.to].push_back(edge.from);
       }
     }
-    for (PlanEdge const& link : links) {
-      if (link.to != kTx && (link.from == kRx || link.is_copy)) {
-        fresh_.insert(link.to);
+    for (PlanEdge const& edge : edges) {
+      if (edge.to != kTx && (edge.from == kRx || edge.is_copy)) {
+        fresh_.insert(edge.to);
       }
     }
   }
@@ -257,8 +257,8 @@ bool is_moved(ReasonKind kind) {
   return false;
 }
 
-void add_reasons(std::span<const NfNeeds> chain, std::span<const PlanEdge> links, Plan& plan) {
-  Replay(chain, links, plan).run_all();
+void add_reasons(std::span<const NfNeeds> chain, std::span<const PlanEdge> edges, Plan& plan) {
+  Replay(chain, edges, plan).run_all();
 }
 
 }  // namespace catena::plan

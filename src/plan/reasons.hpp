@@ -10,6 +10,6 @@
 namespace catena::plan {
 
 /// Fills in the reasons of each step of a plan that is correct for `chain`.
-void add_reasons(std::span<const NfNeeds> chain, std::span<const PlanEdge> links, Plan& plan);
+void add_reasons(std::span<const NfNeeds> chain, std::span<const PlanEdge> edges, Plan& plan);
 
 }  // namespace catena::plan

@@ -255,11 +255,11 @@ class CommandLine(unittest.TestCase):
         result = catena("run", self.chain(device="auto", tx="null"), env={"OCL_ICD_VENDORS": self.path("no-such-folder")})
         self.assertEqual(result.returncode, 0, result.stderr)
         start = result.stderr.splitlines()
-        self.assertEqual(start[0], "device   not used: the CPU implementations serve, for NFs placed `on: gpu` too")
+        self.assertEqual(start[0], "device   not used: NFs placed `on: gpu` run on the CPU")
         self.assertRegex(start[1], "^         cuda: .*libcuda.so.1")
         self.assertRegex(start[2], "^         opencl: ")
         report = result.stdout.splitlines()
-        self.assertEqual(report[1], "device    not used: the CPU implementations served, for NFs placed `on: gpu` too")
+        self.assertEqual(report[1], "device    not used: NFs placed `on: gpu` ran on the CPU")
         self.assertRegex(report[2], "^          cuda: .*libcuda.so.1")
         self.assertRegex(report[3], "^          opencl: ")
         self.assertNotIn("WARNING", result.stderr + result.stdout)
@@ -718,7 +718,7 @@ class CommandLine(unittest.TestCase):
         if not os.path.exists("/dev/nvidiactl"):
             devices = [finding for finding in findings if finding["subject"] == "devices"]
             self.assertEqual([finding["level"] for finding in devices], ["note"])
-            self.assertIn("no GPU: the CPU implementations serve", devices[0]["text"])
+            self.assertIn("no GPU: NFs placed `on: gpu` run on the CPU", devices[0]["text"])
         self.assertTrue(catena("doctor").stdout)
 
     def test_doctor_names_the_kernel_cache_that_a_run_uses(self):

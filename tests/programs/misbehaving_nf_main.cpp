@@ -353,7 +353,7 @@ std::string started(std::string const& type, std::size_t nfs) {
 }
 
 /// Asks for memory for a state, and fills what it gets with what nobody wrote.
-void hand_over(std::size_t nf, std::uint64_t bytes) {
+void send_state(std::size_t nf, std::uint64_t bytes) {
   static_cast<void>(send(kControlFd, Call::kState, to_json(StateOf{nf, bytes})));
   auto frame = receive_frame(kControlFd, kMaxBytes);
   if (frame.ok() && frame->fd) {
@@ -366,14 +366,14 @@ void hand_over(std::size_t nf, std::uint64_t bytes) {
 /// As its type says: when it has had its last packet.
 void leave(std::string const& type) {
   if (type == "hands-garbage") {
-    hand_over(0, 100);
+    send_state(0, 100);
   } else if (type == "hands-twice") {
-    hand_over(0, 100);
-    hand_over(0, 100);
+    send_state(0, 100);
+    send_state(0, 100);
   } else if (type == "hands-too-much") {
-    hand_over(0, kMaxStateBytes + 1);
+    send_state(0, kMaxStateBytes + 1);
   } else if (type == "hands-of-nobody") {
-    hand_over(7, 1);
+    send_state(7, 1);
   } else if (type == "hands-and-hangs") {
     wait_for_ever();
   }
@@ -535,7 +535,7 @@ int main() {
           go_on(type);
         }
         if (type == "hands-unasked") {
-          hand_over(0, 100);
+          send_state(0, 100);
         }
         if (type == "unasked") {
           claim(*channel, 1);

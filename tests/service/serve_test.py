@@ -468,7 +468,7 @@ class Commands(ServiceTest):
         self.assertIn(f"no service listens at {self.folder}/none; start one: catena serve --socket", done.stderr)
 
 
-class Life(ServiceTest):
+class Lifecycle(ServiceTest):
     def test_the_end_finishes_what_is_inside_and_reports(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             service = self.serve()

@@ -33,11 +33,11 @@ void expect_same_set(ChainOutput const& actual, ChainOutput const& expected, std
   EXPECT_TRUE(actual.report.accounted()) << what << "\n" << to_text(actual.report);
   EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
   EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
-  ASSERT_EQ(actual.report.steerings.size(), expected.report.steerings.size()) << what;
-  for (std::size_t i = 0; i < actual.report.steerings.size(); ++i) {
-    runtime::SteeringReport const& steering = actual.report.steerings[i];
-    runtime::SteeringReport const& wanted = expected.report.steerings[i];
-    const auto text = [](runtime::SteeringReport const& of) {
+  ASSERT_EQ(actual.report.classifiers.size(), expected.report.classifiers.size()) << what;
+  for (std::size_t i = 0; i < actual.report.classifiers.size(); ++i) {
+    runtime::ClassifierReport const& classifier = actual.report.classifiers[i];
+    runtime::ClassifierReport const& wanted = expected.report.classifiers[i];
+    const auto text = [](runtime::ClassifierReport const& of) {
       std::string counted = of.from + ":";
       for (auto const* counts : {&of.to, &of.mirrored, &of.drops}) {
         for (io::NamedCount const& count : *counts) {
@@ -47,7 +47,7 @@ void expect_same_set(ChainOutput const& actual, ChainOutput const& expected, std
       }
       return counted;
     };
-    EXPECT_EQ(text(steering), text(wanted)) << what;
+    EXPECT_EQ(text(classifier), text(wanted)) << what;
   }
 }
 
@@ -119,7 +119,7 @@ std::vector<bool> met_by_filter(std::string const& capture, std::string const& e
   return met;
 }
 
-TEST(SteeringTable, takes_what_the_filters_of_libpcap_take) {
+TEST(NextNodeTable, takes_what_the_filters_of_libpcap_take) {
   struct Match {
     const char* ours;
     const char* filter;
@@ -158,7 +158,7 @@ TEST(SteeringTable, takes_what_the_filters_of_libpcap_take) {
       }
     }
     std::map<std::string, std::uint64_t> actual;
-    for (io::NamedCount const& count : output->report.steerings.at(0).to) {
+    for (io::NamedCount const& count : output->report.classifiers.at(0).to) {
       actual[count.name] = count.count;
     }
     EXPECT_EQ(actual, expected) << clear_traffic()[traffic].name;
@@ -168,9 +168,9 @@ TEST(SteeringTable, takes_what_the_filters_of_libpcap_take) {
 
 /// How many packets went from NF `from` to `to`.
 std::uint64_t sent_to(ChainOutput const& output, std::string const& from, std::string const& to) {
-  for (runtime::SteeringReport const& steering : output.report.steerings) {
-    for (io::NamedCount const& count : steering.to) {
-      if (steering.from == from && count.name == to) {
+  for (runtime::ClassifierReport const& classifier : output.report.classifiers) {
+    for (io::NamedCount const& count : classifier.to) {
+      if (classifier.from == from && count.name == to) {
         return count.count;
       }
     }

@@ -505,7 +505,7 @@ TEST_F(HeaderShapes, nca_classify) {
 }
 
 /// What whole chains let leave, and count.
-class SteeredPorts : public ::testing::Test {
+class GraphPorts : public ::testing::Test {
  protected:
   /// Names of the shapes that are in a capture as they came.
   static std::vector<std::string> left_by(std::string const& capture) {
@@ -518,16 +518,16 @@ class SteeredPorts : public ::testing::Test {
     }
     return sorted(std::move(left));
   }
-  static std::map<std::string, std::uint64_t> drops_of(runtime::SteeringReport const& steering) {
+  static std::map<std::string, std::uint64_t> drops_of(runtime::ClassifierReport const& classifier) {
     std::map<std::string, std::uint64_t> drops;
-    for (io::NamedCount const& count : steering.drops) {
+    for (io::NamedCount const& count : classifier.drops) {
       drops[count.name] = count.count;
     }
     return drops;
   }
 };
 
-TEST_F(SteeredPorts, what_a_row_over_ports_drops_does_not_leave) {
+TEST_F(GraphPorts, what_a_row_over_ports_drops_does_not_leave) {
   const std::string capture = (scratch_folder() / "shapes.pcap").string();
   ASSERT_TRUE(write_capture(capture, frames()).ok());
   std::vector<std::string> expected;
@@ -549,12 +549,12 @@ TEST_F(SteeredPorts, what_a_row_over_ports_drops_does_not_leave) {
                  "    - {from: r, to: tx}\n"});
   ASSERT_TRUE(output.ok()) << output.status();
   EXPECT_EQ(left_by(output->capture), sorted(expected));
-  ASSERT_EQ(output->report.steerings.size(), 1U);
-  EXPECT_EQ(drops_of(output->report.steerings[0]), drops);
+  ASSERT_EQ(output->report.classifiers.size(), 1U);
+  EXPECT_EQ(drops_of(output->report.classifiers[0]), drops);
   EXPECT_TRUE(output->report.accounted()) << runtime::to_text(output->report);
 }
 
-TEST_F(SteeredPorts, a_row_behind_a_gpu_reads_the_bytes_that_its_nf_has_made) {
+TEST_F(GraphPorts, a_row_behind_a_gpu_reads_the_bytes_that_its_nf_has_made) {
   // whole datagrams: ipsec takes no others
   std::vector<Frame> whole;
   for (std::size_t i = 0; i < frames().size(); ++i) {
@@ -588,15 +588,15 @@ TEST_F(SteeredPorts, a_row_behind_a_gpu_reads_the_bytes_that_its_nf_has_made) {
       "    - {from: vpn, to: r}\n    - {from: r, to: tx}\n";
   const Result<ChainOutput> expected = run_chain({nfs, 0, esp, "none", rows});
   ASSERT_TRUE(expected.ok()) << expected.status();
-  ASSERT_EQ(expected->report.steerings.size(), 1U);
-  EXPECT_GT(drops_of(expected->report.steerings[0])["dropped_by_row"], 10U);
-  EXPECT_GT(drops_of(expected->report.steerings[0])["malformed"], 5U);
+  ASSERT_EQ(expected->report.classifiers.size(), 1U);
+  EXPECT_GT(drops_of(expected->report.classifiers[0])["dropped_by_row"], 10U);
+  EXPECT_GT(drops_of(expected->report.classifiers[0])["malformed"], 5U);
   for (std::string const& device : device_names()) {
     for (const std::uint32_t mask : {0b01U, 0b11U}) {
       const Result<ChainOutput> actual = run_chain({nfs, mask, esp, device, rows});
       ASSERT_TRUE(actual.ok()) << actual.status();
       EXPECT_EQ(left_by(actual->capture), left_by(expected->capture)) << device << ", " << mask;
-      EXPECT_EQ(drops_of(actual->report.steerings[0]), drops_of(expected->report.steerings[0])) << device << mask;
+      EXPECT_EQ(drops_of(actual->report.classifiers[0]), drops_of(expected->report.classifiers[0])) << device << mask;
     }
   }
 }

@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Chains, ShardsOfChain, ::testing::Range<std::size_t>(0,
 TEST(Shards, nfs_that_want_different_ones_have_a_stage_between_them) {
   const std::vector<NfText> nfs{kNids, kNat, kEncrypt};
   const ChainOutput output = run(nfs, 3, 0, "none", 2, clear_traffic().front().capture);
-  const auto is_reshard_stage = [](runtime::StageReport const& stage) { return stage.name == "hand-over"; };
+  const auto is_reshard_stage = [](runtime::StageReport const& stage) { return stage.name == "reshard"; };
   EXPECT_TRUE(std::any_of(output.report.stages.begin(), output.report.stages.end(), is_reshard_stage));
   expect_shards(output, 3);
 }

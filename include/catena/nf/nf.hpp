@@ -26,9 +26,9 @@
 ///     compute   CPU or device       the work itself: (fields, aux) -> (fields, result)
 ///     complete  CPU, packet order   result -> verdict, drop reason, reply, record line, sequential state after compute
 ///
-/// `compute` exists twice, by a library on the CPU and as a kernel, and both must give the same bytes. prepare() of a
-/// later batch may run before complete() of an earlier one, so the output must not depend on state shared by the two.
-/// An NF's output must not depend on how packets are cut into batches.
+/// `aux` and `result` are structs of the NF, one of each per packet. `compute` is implemented twice, for the CPU and as
+/// a kernel; both must give the same bytes. prepare() of a later batch may run before complete() of an earlier one, so
+/// it must not read state written by complete(). The output of an NF must not depend on the sizes of batches.
 namespace catena::nf {
 
 using packet::Hints;
@@ -39,12 +39,12 @@ struct KernelSide {
   std::vector<std::byte> state = {};  ///< copied to the device once; see StateBuilder
 };
 
-/// Spill bytes of one row needed by complete() (see Launch::fetch_spill).
+/// Bytes to copy back from one row's spill area: device memory for results longer than the result struct.
 struct SpillRequest {
-  std::uint32_t row;
+  std::uint32_t row;  ///< position of the packet in its launch
   std::uint32_t bytes;
 };
-/// Spill bytes by row of the launch, for a Completion; empty unless requested. Implemented by the framework.
+/// The copied spill bytes of each row of a launch; empty for rows without a request. Implemented by Catena.
 class SpillRows {
  public:
   virtual ~SpillRows() = default;
@@ -96,24 +96,23 @@ class Completion {
   std::uint32_t first_row_;
 };
 
-/// How the packets of a chain may be divided among several NFs with one configuration.
+/// How packets may be divided among the shards of an NF: instances with the same configuration that run in parallel.
 enum class Sharding : std::uint8_t {
-  kNone,    ///< not at all: the result for a packet depends on packets of other flows, so one NF has to see all packets
-  kPacket,  ///< in any way: the result for a packet depends on this packet alone
-  /// The result for a packet depends at most on packets of its flow, in both directions, and on ICMP errors about it.
+  kNone,    ///< not at all: results depend on packets of other flows, so one instance has to process all packets
+  kPacket,  ///< arbitrarily: the result for a packet depends on this packet only
+  /// By flow: the result for a packet depends only on its flow, in both directions, and on ICMP errors about the flow.
   /// Fragments have no ports and form a flow of their own, identified by their two addresses.
   kFlow,
-  kOwn,  ///< as decided by the NF's sharder()
+  kOwn,  ///< by the NF's sharder()
 };
 
-/// Selects which of several NFs with one configuration has to see a packet. May keep state of earlier packets, e.g. the
-/// NF that got the first fragment of a datagram. Belongs to one thread at a time. This is not the thread of the NFs and
-/// runs concurrently with it, so a Sharder reads only constant data of the NFs.
+/// Selects the shard of a packet. May keep state of earlier packets, e.g. of the first fragment of a datagram. Used by
+/// one thread at a time, while the NFs run in other threads: a Sharder may read only constant data of the NFs.
 class Sharder {
  public:
   virtual ~Sharder() = default;
-  /// The number of the NF, below Config::shard().count. nullopt if any NF will do; the flow then selects it. Called in
-  /// packet order, for the packets that prepare() would get. Reads the same fields as prepare().
+  /// The number of the shard, below Config::shard().count; nullopt: Catena selects it by flow. Called in packet order,
+  /// for each packet that the NF can inspect. Reads the same fields as prepare().
   virtual std::optional<std::uint32_t> shard_of(packet::Packet const& packet) = 0;
 };
 
@@ -126,46 +125,46 @@ struct Statistic {
   std::uint64_t value;
 };
 
-/// One configured NF. Called from one thread at a time. The batch of compute() and complete() holds the packets that
-/// prepare() neither dropped nor replied to. `aux` and `results` are arrays of the descriptor's structs, one per
-/// packet.
+/// One configured NF. Called from one thread at a time. Packets dropped or replied to by prepare() are not in the batch
+/// of compute() and complete(). `aux` and `results` are arrays with one struct per packet; the descriptor has their
+/// sizes.
 class Nf {
  public:
   virtual ~Nf() = default;
 
-  /// The packet fields that compute(), the kernel, prepare() and complete() read and write. Must not change. A field
-  /// missing here is outdated for them under some plans.
+  /// The packet fields that compute(), the kernel, prepare() and complete() read and write. Must not change. If a field
+  /// is missing here, an NF may read an outdated value of it.
   virtual Hints hints() const = 0;
 
   /// Average growth of a frame in bytes, for planning; negative if frames shrink. Must not change.
   virtual double grows_by() const { return 0; }
 
-  /// Creates the NF of shard `shard`, which shares the constant data of this NF. Called on the NF of shard 0
-  /// (Config::shard()), before the first packet. Null if the NF must be created from its configuration, as the first
-  /// was. This NF lives as long as the new one. Errors: as the descriptor's create().
+  /// Creates the NF of shard `shard`. It may share the constant data of this NF, which outlives it. Called on the NF of
+  /// shard 0, before the first packet. Null: Catena calls the descriptor's create() for each shard instead.
+  /// Errors: as create().
   virtual Result<std::unique_ptr<Nf>> replicate(std::uint32_t shard) const;
   /// The sharder of Sharding::kOwn, else null. The NF outlives it.
   virtual std::unique_ptr<Sharder> sharder() const { return nullptr; }
 
-  /// Handles a packet that this NF does not process. Called only if the descriptor sets `takes_unsupported`. May drop
-  /// or answer the packet through `outcome`; otherwise the chain's on_unsupported applies. Reads the same fields as
-  /// prepare(). Called in packet order, before prepare() of the batch cut from the packet's unit.
+  /// Handles a packet that this NF cannot inspect. Called only if the descriptor sets `takes_unsupported`. May drop or
+  /// answer the packet through `outcome`; otherwise the chain's on_unsupported applies. Reads the same fields as
+  /// prepare(). Called in packet order, before prepare() for the other packets of the same unit.
   virtual void take_unsupported(packet::Packet const& /*packet*/, Outcome& /*outcome*/) {}
   /// Fills `aux` (batch.size() * aux_bytes). Packets dropped or replied to through `outcome` do not reach the later
   /// steps.
   virtual void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome);
-  /// CPU implementation. Writes one result per packet and the fields of CW.
+  /// CPU implementation. Writes one result per packet, and the packet fields in Hints::cw.
   virtual void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) = 0;
   /// Turns results into verdicts and records.
   virtual void complete(Completion const& completion);
 
-  /// Prepares migrate_state(), with which this NF replaces `before`, an NF of the same type in a running chain. Called
-  /// while packets pass through `before`, and before this NF gets any. Reads only constant data of `before`.
-  /// FailedPrecondition, with the reason for the operator, if a chain could use this NF only without the state of
-  /// `before`. InvalidArgument if no chain could. Not called for NFs without state of packets (Sharding::kPacket).
+  /// Prepares migrate_state(): this NF is about to replace `before`, an NF of the same type in a running chain. Called
+  /// while `before` processes packets. Reads only constant data of `before`. Not called for Sharding::kPacket.
+  /// FailedPrecondition, with the reason for the operator: this NF cannot take over the state, but could start without
+  /// it. InvalidArgument: this NF cannot start either way.
   virtual Status prepare_migration(Nf const& before);
   /// Takes over the state of `before`, which gets no more packets: flows, mappings, sequence numbers, replay windows.
-  /// State without a place in this configuration is discarded. Called between two packets by the thread of the other
+  /// State that does not fit this configuration is discarded. Called between two packets by the thread of the other
   /// steps, after prepare_migration() and kernel_side(). Must return soon, because packets wait.
   virtual void migrate_state(Nf& /*before*/) {}
 
@@ -174,11 +173,11 @@ class Nf {
   /// Requests spill bytes of the rows whose results are incomplete; called after a launch, before complete().
   virtual void spill_requests(std::span<const std::byte> results, std::vector<SpillRequest>& requests) const;
 
-  /// Passes the time, for events without a packet. State expires and is exported on a quiet link, too. Called on live
-  /// links, about four times per second with or without packets, by the thread of the other steps and while no batch is
-  /// between prepare() and complete(). `now_ns` is from the clock that stamps packets (Packet::arrival_ns()). Later
-  /// packets may have an earlier stamp, if they were in flight. Captures and artificial traffic have no ticks, so that
-  /// the same input gives the same output. Must return soon, because packets wait.
+  /// Timer, for work without a packet: expiry and export of state. Called on live links, about four times per second
+  /// even without traffic, by the thread of the other steps. No batch is between prepare() and complete() then.
+  /// `now_ns` is from the clock that stamps packets (Packet::arrival_ns()). Packets in flight may have an earlier stamp
+  /// and come after the call. Captures and generators have no timer, so that the same input gives the same output. Must
+  /// return soon, because packets wait.
   virtual void tick(std::uint64_t /*now_ns*/) {}
 
   /// Called after the last packet of a run; writes out the remaining data. DataLoss, with the file, if this fails; the
@@ -194,8 +193,8 @@ class Nf {
   virtual std::vector<Statistic> statistics() const { return {}; }
 };
 
-/// Treatment of packets that an NF cannot inspect, and of the link-local control frames (packet::is_link_local()) among
-/// them.
+/// Treatment of packets that an NF cannot inspect. LinkLocal applies to the link-local control frames among them, see
+/// packet::is_link_local().
 enum class OnUnsupported { kPass, kDrop };
 enum class LinkLocal { kPass, kDrop };
 
@@ -204,7 +203,7 @@ struct DropReason {
   std::string_view help;
 };
 
-/// An output of an NF besides `pass` and `alert`, for the steering table of a chain.
+/// An output of an NF besides `pass` and `alert`, for rows of `graph` in a chain file.
 struct PacketOutput {
   std::string_view name;  ///< snake_case, stable: used in chain files
   std::string_view help;
@@ -222,12 +221,12 @@ struct ConfigKey {
 struct Descriptor {
   std::string_view type;  ///< the `type:` of a chain file
   std::string_view help;  ///< one line
-  /// LayerFlags that a packet must have, and must not have, to be given to the NF. The chain file sets the treatment of
-  /// other packets. An NF that reads headers only takes truncated packets too, with `refuses = 0`.
+  /// The NF gets packets with all LayerFlags of `needs` and without those of `refuses`. The chain file sets the
+  /// treatment of other packets. Use `refuses = 0` to get truncated packets too, if the NF reads only headers.
   std::uint16_t needs = packet::kIpv4;
   std::uint16_t refuses = packet::kTruncated;
-  /// For chain files without the key. An NF on whose verdict others rely, e.g. a firewall, drops packets that it cannot
-  /// inspect.
+  /// Treatment of packets without inspection, if the chain file does not set on_unsupported. A security NF, e.g. a
+  /// firewall, should drop them.
   OnUnsupported on_unsupported_default = OnUnsupported::kPass;
   bool takes_unsupported = false;            ///< see Nf::take_unsupported()
   std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
@@ -235,14 +234,14 @@ struct Descriptor {
   std::uint32_t aux_bytes = 0;
   std::uint32_t result_bytes = 0;
   bool has_kernel = false;
-  /// How the packets of one such NF may be divided among several NFs with the same configuration.
+  /// How packets may be divided among the shards of this NF.
   Sharding sharding = Sharding::kNone;
   /// Reads `config` and calls config.finish(). Errors carry their position in the file.
   Result<std::unique_ptr<Nf>> (*create)(Config& config) = nullptr;
-  /// Requests all outputs of the NF from `config` (Config::output_path(), output_folder(), receiver()), as create()
-  /// does, and opens no output. An NF in its own process may write these outputs only. Declares the NF's encryption
-  /// keys as create() does (Config::encrypts_with()). Null if the NF neither writes nor encrypts. Errors: as create(),
-  /// which reports them too.
+  /// Declares the outputs and encryption keys of the NF, by the same calls as create(): Config::output_path(),
+  /// output_folder(), receiver() and encrypts_with(). Opens nothing.
+  /// An NF in its own process may write to these outputs only. Null if the NF neither writes nor encrypts.
+  /// Errors: as create().
   Status (*name_outputs)(Config& config) = nullptr;
   std::span<const PacketOutput> packet_outputs =
       {};  ///< Outcome::leave_by() takes the position in this list; at most 64

@@ -38,7 +38,7 @@ inline constexpr std::size_t kMaxKeptBytes = 65'536;
 /// A file kept for the next run.
 struct KeptFile {
   std::optional<std::string> text;  ///< its content; nullopt if it did not exist
-  std::unique_ptr<Output> output;   ///< the file, locked: no other process of this machine has it while this lives
+  std::unique_ptr<Output> output;   ///< the file, locked: no other process of this machine opens it meanwhile
 };
 
 /// Opens outputs. Any thread.

@@ -18,7 +18,7 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
   if (!message) {
     if (is_closed && !has_finished_) {
       has_finished_ = true;
-      if (reader_.closed() == nf_process::kHandsOver) {
+      if (reader_.closed() == nf_process::kTransfersState) {
         transfer_state_();
       }
     }

@@ -324,7 +324,7 @@ Status run(Host& host, Path& path) {
     try {
       CATENA_RETURN_IF_ERROR(transfer_state(host, nfs));
     } catch (std::exception const& error) {  // memory: the states that were written go along
-      static_cast<void>(std::fputs(concat("hands over no more: ", error.what(), "\n").c_str(), stderr));
+      static_cast<void>(std::fputs(concat("sends no more state: ", error.what(), "\n").c_str(), stderr));
     }
   }
   return host.tell(Call::kEnded, nf_process::to_json(ended));

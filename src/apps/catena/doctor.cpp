@@ -164,8 +164,7 @@ void check_devices(std::vector<Finding>& diagnostics) {
     }
   }
   if (!any_gpu) {
-    diagnostics.push_back(
-        {Level::kNote, "devices", "no GPU: the CPU implementations serve, for NFs placed `on: gpu` too", ""});
+    diagnostics.push_back({Level::kNote, "devices", "no GPU: NFs placed `on: gpu` run on the CPU", ""});
   }
 }
 

@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   schema->callback([&] { status = cli::show_schema(nf_path); });
   std::string format = "text";
   CLI::App* graph =
-      show->add_subcommand("graph", "Where packets go in a chain: its steering table, or a picture of it");
+      show->add_subcommand("graph", "The paths of packets through a chain: its next-node table, or a picture of it");
   graph->add_option("chain", chain_file, "Chain file (YAML)")->required();
   graph->add_option("--format", format, "text, mermaid (for Markdown), dot (for Graphviz) or svg (by Graphviz)")
       ->check(CLI::IsMember({"text", "mermaid", "dot", "svg"}))

@@ -89,7 +89,7 @@ TEST_F(Sandbox, a_file_that_its_user_may_not_read_is_shown_from_a_descriptor_and
   options.readable.push_back({rules, {}});
   EXPECT_EQ(run_with(options).exit_code, 1);
   options.readable.back().fd = open.get();
-  for (int life = 0; life < 2; ++life) {
+  for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(run_with(options).exit_code, 0) << "also where it was shown before";
   }
   options.arguments = {"open-write", rules};

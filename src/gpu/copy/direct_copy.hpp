@@ -6,8 +6,8 @@
 
 namespace catena::copy {
 
-/// Direct use: the launch carries the kernel's read fields and brings back its written fields. No packet data stays on
-/// the device.
+/// A direct step: the launch carries the kernel's read fields and brings back its written fields. No packet data stays
+/// on the device.
 class DirectCopy final : public LaunchCopy {
  public:
   DirectCopy(CopyRequest const& request, std::uint32_t max_packets);

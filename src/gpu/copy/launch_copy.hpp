@@ -22,7 +22,7 @@
 
 namespace catena::copy {
 
-/// Bytes that crossed the bus, and the packets transferred.
+/// Bytes transferred over the bus, and their packets.
 struct TransferCounts {
   Counter packets;
   Counter bytes_to_device;
@@ -36,17 +36,18 @@ struct TransferCounts {
   }
 };
 
-/// The NF on a device that a launch moves packets for. All members must outlive the copies.
+/// The NF whose packets are copied, and its device. All members must outlive the copies. An NF has a shared step if its
+/// kernel works on the shared buffer; else a direct step, on the launch's own buffer (docs/transfers.md).
 struct CopyRequest {
   device::Device* device;
-  kernel::KernelSpec const* spec;
+  kernel::KernelSpec const* spec;  ///< of the NF's kernel
   LaunchPlan const* plan;
-  SharedBuffer* shared;                ///< null if the plan has no shared step
-  class TransferKernels const* moves;  ///< likewise
+  SharedBuffer* shared;                ///< null in a direct step
+  class TransferKernels const* moves;  ///< null in a direct step
 };
 
-/// The transfer kernels around an NF's kernel in a shared step, compiled for its plan. Shared by the launches in
-/// flight.
+/// The transfer kernels of a shared step, compiled for its plan. They run before and after the NF's kernel. All
+/// launches in flight use the same object.
 class TransferKernels {
  public:
   /// Errors: as program::build(); InvalidArgument if the plan needs a mapped packet pool and `shared` has no mapping.
@@ -67,14 +68,14 @@ class TransferKernels {
   device::Kernel* upload_ = nullptr;
 };
 
-/// Where an NF's kernel finds its input and writes its output.
+/// Arguments of an NF's kernel.
 struct KernelArguments {
-  device::Buffer* batch;
-  device::Buffer* out;
-  kernel::LaunchParams params;  ///< of the moved bytes; the caller sets count, state and spill area
+  device::Buffer* batch;        ///< input
+  device::Buffer* out;          ///< output
+  kernel::LaunchParams params;  ///< complete except for count, state and spill area, which the caller sets
 };
 
-/// The transfer kernels' work on a batch's bodies.
+/// The paths of the transfer kernels for the bodies (payloads or frames) of a batch.
 struct BodyPaths {
   KernelPath in = KernelPath::kNone;
   KernelPath out = KernelPath::kNone;
@@ -82,65 +83,66 @@ struct BodyPaths {
 };
 
 /// The copies of one launch in both directions, and their memory: all bus transfers of the launch except its state and
-/// its spill area. Call order around the NF's kernel:
+/// its spill area. Call order, with the caller's own work in brackets:
 ///
-///   allocate() -> warm_up_in() -> the kernel -> warm_up_out()                    once
-///   prepare() -> its moves are made -> enqueue_in() -> launch_in() -> the kernel -> launch_out() -> enqueue_out() ->
-///   wait -> apply() -> its moves are made
+///   once:        allocate() -> warm_up_in() -> [NF kernel] -> warm_up_out()
+///   each batch:  prepare() -> [host copies of `moves`] -> enqueue_in() -> launch_in() -> [NF kernel]
+///                -> launch_out() -> enqueue_out() -> [wait for the device] -> apply() -> [host copies of `moves`]
 ///
 /// launch_in() and launch_out() launch kernels and may be recorded. The other functions use copy engines and the CPU.
 /// Belongs to one thread at a time. Enqueued work must be done before destruction.
 class LaunchCopy {
  public:
-  /// Allocates for `max_packets` packets as long as their slots, because upstream NFs may extend a packet beyond the
-  /// maximum length of rx.
+  /// Creates the copies of a direct or a shared step. `max_packets`: of a launch. Each may fill its slot, because
+  /// upstream NFs may extend a packet beyond the maximum length of rx.
   static std::unique_ptr<LaunchCopy> make(CopyRequest const& request, std::uint32_t max_packets);
   virtual ~LaunchCopy() = default;
   LaunchCopy(LaunchCopy const&) = delete;
   LaunchCopy& operator=(LaunchCopy const&) = delete;
 
-  /// The needs of prepare().
+  /// The data about rows that prepare() reads.
   virtual Rows::Needs needs() const { return {}; }
   /// Allocates all memory, and fills the device memory with kPoison on `stream`.
   virtual Status allocate(device::Stream& stream) = 0;
-  /// Launches every transfer kernel without packets, for the maximum number of work-items: drivers finish compiling a
-  /// kernel at its first launch.
+  /// Launches every transfer kernel once, without packets and for the maximum number of work-items. Drivers finish
+  /// compiling a kernel at its first launch.
   virtual Status warm_up_in(device::Stream& /*stream*/) { return absl::OkStatus(); }
   virtual Status warm_up_out(device::Stream& /*stream*/) { return absl::OkStatus(); }
 
-  /// Lays out a batch, writes the staged data, and appends the remaining moves (bodies) to `moves`. `rows` must be
-  /// arranged. `aux`: for each unit, the aux structs of its decided rows, plan.aux_bytes per row. Both must live until
-  /// apply(). Internal, with nothing written or enqueued, if the packets need more memory than allocated: a defect of
-  /// the caller that sized it.
+  /// Lays out a batch, writes the staged data, and appends the host copies of bodies to `moves`. Call Rows::arrange()
+  /// before. `aux`: for each unit the aux structs of the rows processed by the NF, plan.aux_bytes per row. `rows` and
+  /// `aux` must outlive apply(). Internal if the packets need more memory than allocated, which is a defect of the
+  /// caller; nothing is written or enqueued then.
   virtual Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
                          std::vector<hostcopy::Move>& moves) = 0;
   virtual Status enqueue_in(device::Stream& stream) = 0;
-  /// Launches for at most `max_rows` rows; the LaunchHeader holds the actual number. Also applies to launch_out() and
-  /// the NF's kernel.
+  /// Launches the transfer kernels for at most `max_rows` rows; the LaunchHeader has the actual number. The same holds
+  /// for launch_out() and the NF's kernel.
   virtual Status launch_in(device::CommandRecorder& /*target*/, std::uint32_t /*max_rows*/) { return absl::OkStatus(); }
   virtual KernelArguments kernel_arguments() const = 0;
   virtual Status launch_out(device::CommandRecorder& /*target*/, std::uint32_t /*max_rows*/) {
     return absl::OkStatus();
   }
   virtual Status enqueue_out(device::Stream& stream) = 0;
-  /// Writes the staged output into the packets, and appends the remaining moves (bodies) to `moves`. If the bounds of a
-  /// frame do not fit its place in staging, the row is marked as faulted instead.
+  /// Writes the staged output into the packets, and appends the host copies of bodies to `moves`. If a kernel returned
+  /// a frame larger than its staging memory, marks the row as faulted instead.
   virtual void apply(std::vector<hostcopy::Move>& moves) = 0;
 
-  /// The batch's paths, if launch_in(), the kernel and launch_out() enqueue the same work for all batches with these
-  /// paths and at most as many rows; else nullopt.
+  /// The paths of the batch. A recording of launch_in(), the kernel and launch_out() can be replayed for batches with
+  /// the same paths and at most as many rows. nullopt: this batch cannot use a recording.
   virtual std::optional<BodyPaths> repeatable() const { return std::nullopt; }
-  /// Acts as prepare() for a batch of `rows` rows whose bodies use the default methods. For recording its kernels.
+  /// Prepares a recording without packets: for `rows` rows whose bodies use the default transfer methods.
   virtual void assume_default(std::uint32_t /*rows*/) {}
 
-  /// The spill area of a decided row: it starts at begin * spill_factor and has length * spill_factor bytes.
+  /// The spill area of a row processed by the NF: it starts at byte begin * spill_factor and has length * spill_factor
+  /// bytes.
   virtual kernel::Extent spill_extent(std::uint32_t row) const = 0;
   /// Maximum spill area of a launch, in bytes.
   virtual std::size_t spill_bytes() const = 0;
-  /// Rows whose kernel accessed memory out of bounds. Valid once the batch is back on the host.
+  /// Out-of-bounds accesses of the kernel. Valid after enqueue_out() is done.
   kernel::FaultReport const& faults() const { return *reinterpret_cast<kernel::FaultReport const*>(faults_); }
   bool faulted(std::uint32_t row) const { return faults_[sizeof(kernel::FaultReport) + row] != std::byte{0}; }
-  /// The first result struct; plan.result_bytes per row.
+  /// The array of result structs, plan.result_bytes per row.
   const std::byte* results() const { return results_; }
   /// Transfers since the last call.
   TransferCounts take_transfers();
@@ -149,11 +151,11 @@ class LaunchCopy {
   LaunchCopy(CopyRequest const& request, std::uint32_t max_packets) : request_(request), max_packets_(max_packets) {}
   std::uint32_t max_packets() const { return max_packets_; }
   Status allocate_memory(device::Stream& stream, std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes);
-  /// Whether a batch fits the memory of allocate_memory(): `in_bytes` of staging to the device, `out_bytes` of staging
-  /// to the host, `batch_bytes` on the device. Must be called before any write.
+  /// Internal if a batch does not fit the memory of allocate_memory(): `batch_bytes` on the device, `in_bytes` and
+  /// `out_bytes` of staging per direction. Must be called before any write.
   Status check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const;
   void mark_faulted(std::uint32_t row, std::uint64_t offset);
-  /// One byte per row from `first_row` on, non-zero for rows with an out-of-bounds access; null if no row has one.
+  /// One byte per row from `first_row` on: non-zero after an out-of-bounds access of this row. Null if all are zero.
   const std::byte* faulted_rows(std::uint32_t first_row) const;
 
   CopyRequest request_;

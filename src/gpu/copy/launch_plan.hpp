@@ -36,7 +36,7 @@ struct LaunchPlan {
   packet::FieldSet writes = 0;       ///< GW
   std::uint32_t aux_bytes = 0;       ///< multiple of 4, at most kMaxAuxBytes
   std::uint32_t result_bytes = 0;    ///< multiple of 4, at most kMaxResultBytes
-  std::optional<SharedStep> shared;  ///< nullopt: direct use, the launch carries the kernel's fields
+  std::optional<SharedStep> shared;  ///< nullopt: a direct step, on the launch's own buffer
 };
 
 /// The fields for locating a frame. They travel with every whole frame.

@@ -37,9 +37,9 @@ Result<std::unique_ptr<Device>> open_accelerator(Backend const& backend) {
   CATENA_RETURN_IF_ERROR(found.status);
   const std::optional<int> ordinal = first_accelerator(found.devices);
   if (!ordinal) {
-    return absl::UnavailableError(concat("only ", found.devices.front().name,
-                                         ", which is this machine's CPU: the CPU implementations are faster; `",
-                                         backend.name, "` takes it, for tests"));
+    return absl::UnavailableError(concat(
+        "only ", found.devices.front().name,
+        ", this machine's CPU: slower than the CPU implementations; `device: ", backend.name, "` uses it for tests"));
   }
   return backend.open(*ordinal);
 }

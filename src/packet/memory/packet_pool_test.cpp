@@ -224,29 +224,29 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) { expect_fresh_metadata(fa
 
 TEST(PacketPool, a_frame_that_was_parsed_before_has_fresh_metadata) { expect_fresh_metadata(true); }
 
-/// Packet regions that this process has mapped, and files that it has open.
-std::pair<std::ptrdiff_t, std::ptrdiff_t> regions_and_files() {
+/// Mapped packet pools and open files of this process.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> pools_and_files() {
   std::ifstream maps("/proc/self/maps");
-  std::ptrdiff_t regions = 0;
+  std::ptrdiff_t pools = 0;
   for (std::string line; std::getline(maps, line);) {
-    regions += line.find("catena_packets") != std::string::npos ? 1 : 0;
+    pools += line.find("catena_packets") != std::string::npos ? 1 : 0;
   }
   const std::filesystem::directory_iterator files("/proc/self/fd");
-  return {regions, std::distance(begin(files), end(files))};
+  return {pools, std::distance(begin(files), end(files))};
 }
 
 TEST(PacketPool, pools_live_side_by_side_and_give_their_memory_back) {
   const auto lasting = make_pool(512);
-  const auto before = regions_and_files();
+  const auto before = pools_and_files();
   EXPECT_EQ(before.first, 1);
   for (int i = 0; i < 5; ++i) {
     const auto pool = make_pool(4096);
-    EXPECT_EQ(regions_and_files().first, 2);
+    EXPECT_EQ(pools_and_files().first, 2);
     Unit* unit = pool->acquire_unit();
     ASSERT_TRUE(pool->acquire_slots(*unit, kDefaultUnitPackets));
     EXPECT_EQ(unit->slots()[255], 255U);
   }
-  EXPECT_EQ(regions_and_files(), before);
+  EXPECT_EQ(pools_and_files(), before);
   Unit* unit = lasting->acquire_unit();
   EXPECT_TRUE(lasting->acquire_slots(*unit, 256));
 }

@@ -76,7 +76,7 @@ struct GpuPart {
 
 /// Reasons of a closed ring: see RingWriter::close().
 inline constexpr std::uint32_t kEnds = 1;
-inline constexpr std::uint32_t kHandsOver = 2;  ///< the reader is to send its state for a replacement process
+inline constexpr std::uint32_t kTransfersState = 2;  ///< the reader is to send its state for a replacement process
 
 /// The ends of a ring. The writer must keep no more messages in flight than the depth; each returned message
 /// acknowledges one.

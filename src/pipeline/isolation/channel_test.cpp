@@ -31,8 +31,8 @@ TEST(Channel, has_a_lane_each_way_and_the_counts_of_each_nf) {
   to_host.push(1);
   EXPECT_EQ(of_host.poll().value()->back().slot, 3U);
   EXPECT_EQ(of_nf.poll().value()->front().slot, 4U);
-  to_nf.close(kHandsOver);
-  EXPECT_EQ(of_host.closed(), kHandsOver);
+  to_nf.close(kTransfersState);
+  EXPECT_EQ(of_host.closed(), kTransfersState);
   EXPECT_EQ(of_nf.closed(), 0U);
 
   theirs.counts(1).processed = 5;

@@ -18,7 +18,7 @@ using ipc::Frame;
 using OutputKind = nf::NamedOutput::Kind;
 
 constexpr std::size_t kMaxOpened = 256;
-/// More in one life are no mistake.
+/// Maximum refused requests of one incarnation; more are an attack.
 constexpr std::uint32_t kMaxRefusals = 16;
 
 /// Where a trial writes to.

@@ -36,7 +36,7 @@ class Broker : public ::testing::Test {
   }
 
   struct Said {
-    Status life;
+    Status status;
     Answer answer;
     std::string kept;
   };
@@ -45,7 +45,7 @@ class Broker : public ::testing::Test {
     frame.call = static_cast<std::uint32_t>(call);
     frame.body.assign(body.begin(), body.end());
     Said said{broker.serve(here_.get(), frame), {}, {}};
-    if (said.life.ok()) {
+    if (said.status.ok()) {
       auto answer = ipc::receive_frame(there_.get(), kMaxFrameBytes);
       EXPECT_TRUE(answer.ok()) << answer.status();
       said.answer = *read_answer(text_of(answer->body));
@@ -71,7 +71,7 @@ class Broker : public ::testing::Test {
   FileDescriptor there_;
 };
 
-TEST_F(Broker, a_file_is_emptied_once_and_a_later_life_goes_on_with_it) {
+TEST_F(Broker, a_file_is_truncated_once_and_a_later_incarnation_appends_to_it) {
   folder_.write("flows", "of an earlier run");
   {
     FileBroker first(rights_);
@@ -85,7 +85,7 @@ TEST_F(Broker, a_file_is_emptied_once_and_a_later_life_goes_on_with_it) {
   EXPECT_EQ(rights_.refusals, 0U);
 }
 
-TEST_F(Broker, a_kept_file_is_one_life_s_and_has_what_the_life_before_wrote) {
+TEST_F(Broker, a_kept_file_belongs_to_one_incarnation_and_has_the_content_of_the_previous_one) {
   FileBroker second(rights_);
   {
     FileBroker first(rights_);
@@ -109,7 +109,7 @@ TEST_F(Broker, what_is_not_named_is_refused_and_counted) {
                                      std::pair(1U, ""), std::pair(1U, "../flows"), std::pair(1U, "a/b"),
                                      std::pair(1U, ".."), std::pair(1U, "x.new"), std::pair(1U, "x\n")}) {
     const Said said = open(broker, output, name);
-    EXPECT_TRUE(said.life.ok()) << said.life;
+    EXPECT_TRUE(said.status.ok()) << said.status;
     EXPECT_TRUE(absl::IsPermissionDenied(said.answer.status)) << output << " " << name << ": " << said.answer.status;
     EXPECT_EQ(rights_.refusals, ++expected);
   }
@@ -122,12 +122,12 @@ TEST_F(Broker, who_is_refused_again_and_again_or_says_nothing_that_can_be_read_e
   FileBroker broker(rights_);
   Status status;
   for (int i = 0; i < 100 && status.ok(); ++i) {
-    status = open(broker, 9).life;
+    status = open(broker, 9).status;
   }
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   FileBroker other(rights_);
-  EXPECT_TRUE(absl::IsDataLoss(ask(other, Call::kOpenOutput, "{\"output\":-1").life));
-  EXPECT_TRUE(absl::IsDataLoss(ask(other, Call::kWriteOutput, "abc").life));
+  EXPECT_TRUE(absl::IsDataLoss(ask(other, Call::kOpenOutput, "{\"output\":-1").status));
+  EXPECT_TRUE(absl::IsDataLoss(ask(other, Call::kWriteOutput, "abc").status));
 }
 
 TEST_F(Broker, opens_no_more_than_a_process_may_have) {

@@ -58,9 +58,9 @@ constexpr std::chrono::seconds kExitLimit{5};
 constexpr std::chrono::seconds kPatience{1};
 constexpr milliseconds kFirstPause{1000};
 constexpr milliseconds kLongestPause{30'000};
-/// A process that lived for so long has a clean record again.
-constexpr std::chrono::seconds kLongLife{60};
-/// Of frames a process may send in a second, for each of its NFs; more is an attack.
+/// After running for this time, a process that fails is restarted without delay.
+constexpr std::chrono::seconds kLongRun{60};
+/// Maximum messages per second from a process, for each of its NFs; more is an attack.
 constexpr std::size_t kMaxFramesPerSecond = 200;
 /// Of those about outputs, each of which is answered before the next one: one in so long, and all that were not asked
 /// for in the last minute. Who has more to write waits.
@@ -153,7 +153,7 @@ class Lines {
   std::uint64_t left_out_ = 0;
 };
 
-/// With the rights of the process, whatever those of the thread are in which a life ends.
+/// Removes the group with the rights of this process: the calling thread may have fewer.
 struct RemoveGroup {
   void operator()(sandbox::ControlGroup* group) const {
     do_process_work([group] {
@@ -165,12 +165,12 @@ struct RemoveGroup {
 using OwnGroup = std::unique_ptr<sandbox::ControlGroup, RemoveGroup>;
 
 /// One process, from its start to its end.
-struct Life {
+struct Incarnation {
   OwnGroup group;  ///< null: its resource limits are all; outlives the process
   std::unique_ptr<sandbox::SandboxedProcess> process;
   FileDescriptor control;
   FrameReader reader;
-  std::vector<FileDescriptor> devices;  ///< the sockets that it was given, for whether what is behind them still lives
+  std::vector<FileDescriptor> devices;  ///< its sockets to device servers; hung up once the server has ended
   std::shared_ptr<Connection> connection;
   FileBroker outputs;
   bool has_device_memory = false;  ///< the group was made larger for it
@@ -179,7 +179,7 @@ struct Life {
   /// says whether to go on.
   Result<Frame> receive(Clock::time_point deadline, int stop, std::function<Status()> const& stopped) {
     for (;;) {
-      // in front of what may come without end
+      // before the messages, which may come without end
       pollfd asked{stop, POLLIN, 0};
       if (::poll(&asked, 1, 0) > 0) {
         CATENA_RETURN_IF_ERROR(stopped());
@@ -233,40 +233,40 @@ struct NfProcess::Impl {
   std::vector<StartRequest> wanted;
   std::vector<NfInfo> described;                      ///< of each NF
   std::vector<std::vector<nf::NamedOutput>> outputs;  ///< of each, together those of the rights
-  FileDescriptor notifier;  ///< this side's end; each life brings another one, behind the same number
+  FileDescriptor notifier;  ///< this side's end; each incarnation replaces the socket under this number
   FileDescriptor stop;      ///< an eventfd: the supervisor is to end, or to end this incarnation
   Setup setup;
-  std::optional<Life> now;  ///< the supervisor's, once there is one
+  std::optional<Incarnation> now;  ///< the supervisor's, once there is one
   std::thread supervisor;
   std::optional<std::stop_callback<std::function<void()>>> on_give_up;  ///< until it has started
 
   mutable std::mutex mutex;
   std::shared_ptr<Connection> new_connection;
-  std::string failure;                            ///< why a life is to end
+  std::string failure;                            ///< why an incarnation must end
   Connection const* failed_connection = nullptr;  ///< which one
   bool is_stopping = false;
-  bool pauses = false;                       ///< between lives
-  std::optional<Clock::time_point> died_at;  ///< nothing: it lives
+  bool pauses = false;                       ///< between incarnations
+  std::optional<Clock::time_point> died_at;  ///< nullopt: it is running
   std::uint64_t restarts = 0;
   pid_t pid = 0;
   std::vector<Started> started;          ///< of each NF
   std::vector<NfStatistics> statistics;  ///< of each
   Status ended = absl::UnavailableError("its process ended before it had finished");
 
-  // what crosses between two processes, of which one goes on for the other
+  // state transferred from a process to its replacement
   struct State {
     StateOf of;
     FileDescriptor memory;
   };
-  bool continues = false;  ///< for another one; in its first life
-  bool is_handing_over = false;
-  std::vector<State> left;                         ///< what its NFs left
-  std::vector<State> to_take;                      ///< what they are to go on with
-  Connection const* waiting_connection = nullptr;  ///< the life that waits for that
+  bool continues = false;  ///< its first incarnation replaces another process
+  bool is_transferring_state = false;
+  std::vector<State> left;                         ///< state left by its NFs
+  std::vector<State> to_take;                      ///< state for its NFs
+  Connection const* waiting_connection = nullptr;  ///< the incarnation waiting for to_take
   bool is_to_begin = false;                        ///< to_take is complete
   bool was_told_to_begin = false;
-  std::optional<std::vector<Status>> begun;  ///< what became of it
-  std::vector<bool> has_left;                ///< of each NF: whether there was something
+  std::optional<std::vector<Status>> begun;  ///< the result for each NF
+  std::vector<bool> has_left;                ///< of each NF: whether it had state
   Clock::time_point begins_until;
 
   ~Impl() {
@@ -277,7 +277,7 @@ struct NfProcess::Impl {
     }
   }
 
-  /// Ends this life, and there is no later one.
+  /// Ends this incarnation and starts no other.
   void stop_all() {
     {
       const std::scoped_lock lock(mutex);
@@ -291,23 +291,23 @@ struct NfProcess::Impl {
     static_cast<void>(::write(stop.get(), &one, sizeof one));
   }
 
-  // --- a life begins
+  // --- start of an incarnation
 
-  Result<Life> launch() {
+  Result<Incarnation> launch() {
     CATENA_ASSIGN_OR_RETURN(auto ends, ipc::make_socket_pair());
-    Life life{.group = nullptr,
-              .process = nullptr,
-              .control = std::move(ends.first),
-              .reader = {},
-              .devices = {},
-              .connection = nullptr,
-              .outputs = FileBroker(rights)};
+    Incarnation incarnation{.group = nullptr,
+                            .process = nullptr,
+                            .control = std::move(ends.first),
+                            .reader = {},
+                            .devices = {},
+                            .connection = nullptr,
+                            .outputs = FileBroker(rights)};
     CATENA_ASSIGN_OR_RETURN(const auto notifiers, ipc::make_socket_pair());
     if (::dup3(notifiers.first.get(), notifier.get(), O_CLOEXEC) < 0) {
       return absl::ResourceExhaustedError(concat("dup3: ", std::strerror(errno)));
     }
     constexpr timeval kSendLimit{5, 0};  // who does not read is not waited for
-    ::setsockopt(life.control.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
+    ::setsockopt(incarnation.control.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
     sandbox::SandboxOptions sandbox;
     sandbox.fds = {ends.second.get(), notifiers.second.get()};
     CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(sandbox) : run_in_container(sandbox));
@@ -326,29 +326,29 @@ struct NfProcess::Impl {
     sandbox.cpus = some_cpus(options.cpus);
     sandbox.max_threads = kMaxThreads;
     sandbox.on_line = [lines = std::make_shared<Lines>(options.name)](std::string_view line) { lines->take(line); };
-    CATENA_RETURN_IF_ERROR(start_sandbox(life, std::move(sandbox)));
-    return life;
+    CATENA_RETURN_IF_ERROR(start_sandbox(incarnation, std::move(sandbox)));
+    return incarnation;
   }
 
-  Status start_sandbox(Life& life, sandbox::SandboxOptions sandbox) const {
+  Status start_sandbox(Incarnation& incarnation, sandbox::SandboxOptions sandbox) const {
     const auto start = [&sandbox] {
       return do_process_work([&sandbox] { return sandbox::SandboxedProcess::start(sandbox); });
     };
-    life.group = make_group(sandbox);
-    if (life.group != nullptr) {
-      sandbox.cgroups = life.group->folders();
+    incarnation.group = make_group(sandbox);
+    if (incarnation.group != nullptr) {
+      sandbox.cgroups = incarnation.group->folders();
     }
     Result<std::unique_ptr<sandbox::SandboxedProcess>> process = start();
-    if (life.group != nullptr && absl::IsUnavailable(process.status())) {
+    if (incarnation.group != nullptr && absl::IsUnavailable(process.status())) {
       // perhaps because it cannot be put into the group, without which it can be
-      life.group.reset();
+      incarnation.group.reset();
       sandbox.cgroups.clear();
       const Status without = std::exchange(process, start()).status();
       if (process.ok()) {
         warn_of_no_group(without);
       }
     }
-    CATENA_ASSIGN_OR_RETURN(life.process, std::move(process));
+    CATENA_ASSIGN_OR_RETURN(incarnation.process, std::move(process));
     return absl::OkStatus();
   }
 
@@ -376,8 +376,8 @@ struct NfProcess::Impl {
   }
 
   /// The process may touch so much more, which others share with it.
-  void allow(Life const& life, std::uint64_t bytes) const {
-    const Status status = life.group != nullptr ? life.group->allow_more(bytes) : absl::OkStatus();
+  void allow(Incarnation const& incarnation, std::uint64_t bytes) const {
+    const Status status = incarnation.group != nullptr ? incarnation.group->allow_more(bytes) : absl::OkStatus();
     if (!status.ok()) {
       spdlog::warn("{}: {}", options.name, log_line(std::string(status.message())));
     }
@@ -400,13 +400,13 @@ struct NfProcess::Impl {
     return absl::OkStatus();
   }
 
-  Result<Frame> receive(Life& life, Clock::time_point deadline) {
-    return life.receive(deadline, stop.get(), [this, &life] { return why_stopped(life); });
+  Result<Frame> receive(Incarnation& incarnation, Clock::time_point deadline) {
+    return incarnation.receive(deadline, stop.get(), [this, &incarnation] { return why_stopped(incarnation); });
   }
 
-  Result<NfInfo> ask(Life& life, StartRequest const& about) {
-    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDescribe, to_json(about)));
-    CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, Clock::now() + kDescribeLimit));
+  Result<NfInfo> ask(Incarnation& incarnation, StartRequest const& about) {
+    CATENA_RETURN_IF_ERROR(send(incarnation.control.get(), Call::kDescribe, to_json(about)));
+    CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(incarnation, Clock::now() + kDescribeLimit));
     if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
       return read_error(text_of(frame.body));
     }
@@ -417,30 +417,30 @@ struct NfProcess::Impl {
   }
 
   /// `is_refused`: where given, tells that the error is the NF's own.
-  Status start_nfs(Life& life, Setup const& with, bool* is_refused = nullptr) {
+  Status start_nfs(Incarnation& incarnation, Setup const& with, bool* is_refused = nullptr) {
     CATENA_ASSIGN_OR_RETURN(Channel channel,
                             Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
     CATENA_ASSIGN_OR_RETURN(auto frames,
                             ipc::Mapping::create("catena_nf", std::size_t{with.slots} * packet::kSlotBytes));
-    life.connection = std::make_shared<Connection>(std::move(channel), std::move(frames));
-    const int socket = life.control.get();
-    allow(life, bytes_of(life.connection->frames.fd()) + bytes_of(life.connection->channel.fd()));
-    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", life.connection->frames.fd()));
-    CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.connection->channel.fd()));
+    incarnation.connection = std::make_shared<Connection>(std::move(channel), std::move(frames));
+    const int socket = incarnation.control.get();
+    allow(incarnation, bytes_of(incarnation.connection->frames.fd()) + bytes_of(incarnation.connection->channel.fd()));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", incarnation.connection->frames.fd()));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", incarnation.connection->channel.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
     const Clock::time_point deadline = Clock::now() + kStartLimit;
     std::size_t asked = 0;
     for (;;) {
-      CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, deadline));
+      CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(incarnation, deadline));
       if (FileBroker::is_asked_by(frame)) {
-        CATENA_RETURN_IF_ERROR(life.outputs.serve(socket, frame));
+        CATENA_RETURN_IF_ERROR(incarnation.outputs.serve(socket, frame));
         continue;
       }
       if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
         if (++asked > kMaxDevices) {
           return absl::DataLossError("it requests devices without end");
         }
-        CATENA_RETURN_IF_ERROR(give_device(life));
+        CATENA_RETURN_IF_ERROR(give_device(incarnation));
         continue;
       }
       if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
@@ -453,12 +453,12 @@ struct NfProcess::Impl {
         return absl::DataLossError("its process does not report whether it has started");
       }
       CATENA_ASSIGN_OR_RETURN(std::vector<Started> said, read_started(text_of(frame.body), wanted.size()));
-      life.connection->field_mask = FieldMask(all_of(said));
+      incarnation.connection->field_mask = FieldMask(all_of(said));
       const std::scoped_lock lock(mutex);
       started = std::move(said);
-      waiting_connection = with.waits_for_state ? life.connection.get() : nullptr;
-      pid = life.process->pid();
-      new_connection = life.connection;
+      waiting_connection = with.waits_for_state ? incarnation.connection.get() : nullptr;
+      pid = incarnation.process->pid();
+      new_connection = incarnation.connection;
       pauses = false;
       died_at.reset();
       return absl::OkStatus();
@@ -466,13 +466,13 @@ struct NfProcess::Impl {
   }
 
   /// That of the chain file; again, where it was lost.
-  Status give_device(Life& life) const {
+  Status give_device(Incarnation& incarnation) const {
     std::string why = "NFs in processes of their own have a device through its server alone";
-    std::erase_if(life.devices, [](FileDescriptor const& socket) {
+    std::erase_if(incarnation.devices, [](FileDescriptor const& socket) {
       pollfd poll{socket.get(), 0, 0};
       return ::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0;
     });
-    if (life.devices.size() == kMaxDevices) {
+    if (incarnation.devices.size() == kMaxDevices) {
       return absl::DataLossError("it claims more devices than exist");
     }
     const bool on_gpu = std::ranges::any_of(setup.nfs, &NfSetup::on_gpu);
@@ -482,27 +482,27 @@ struct NfProcess::Impl {
       why = std::string(device.status().message());
     }
     if (!device.ok() || !*device) {
-      return send(life.control.get(), Call::kDevice, why);
+      return send(incarnation.control.get(), Call::kDevice, why);
     }
-    if (!std::exchange(life.has_device_memory, true)) {
-      allow(life, sandbox::kReservedBytes);  // its addresses are all that bounds what the server shares with it
+    if (!std::exchange(incarnation.has_device_memory, true)) {
+      allow(incarnation, sandbox::kReservedBytes);  // its addresses are all that bounds what the server shares with it
     }
-    life.devices.emplace_back(::fcntl(device->get(), F_DUPFD_CLOEXEC, 0));
+    incarnation.devices.emplace_back(::fcntl(device->get(), F_DUPFD_CLOEXEC, 0));
     CATENA_ASSIGN_OR_RETURN(const ipc::Mapping page, device::remote::make_client_page());
-    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevicePage, "", page.fd()));
-    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevice, "", device->get()));
+    CATENA_RETURN_IF_ERROR(send(incarnation.control.get(), Call::kDevicePage, "", page.fd()));
+    CATENA_RETURN_IF_ERROR(send(incarnation.control.get(), Call::kDevice, "", device->get()));
     return absl::OkStatus();
   }
 
-  // --- it goes on
+  // --- while it runs
 
   /// Until it ends; returns why. OK: it has finished.
-  Status watch(Life& life) {
+  Status watch(Incarnation& incarnation) {
     Clock::time_point second = Clock::now();
     std::size_t frames = 0;
     Clock::time_point write_due = second - kWritesKept;
     for (;;) {
-      Result<Frame> frame = receive(life, Clock::now() + std::chrono::seconds(1));
+      Result<Frame> frame = receive(incarnation, Clock::now() + std::chrono::seconds(1));
       if (absl::IsDeadlineExceeded(frame.status())) {
         continue;
       }
@@ -512,9 +512,9 @@ struct NfProcess::Impl {
         frames = 0;
       }
       if (FileBroker::is_asked_by(*frame)) {
-        CATENA_RETURN_IF_ERROR(life.outputs.serve(life.control.get(), *frame));
+        CATENA_RETURN_IF_ERROR(incarnation.outputs.serve(incarnation.control.get(), *frame));
         const Clock::time_point written = Clock::now();
-        life.connection->wrote_at = written;
+        incarnation.connection->wrote_at = written;
         write_due = std::max(write_due, written - kWritesKept) + kWriteEvery;
         if (write_due > written) {
           pollfd asked{stop.get(), POLLIN, 0};
@@ -525,37 +525,37 @@ struct NfProcess::Impl {
       if (++frames > kMaxFramesPerSecond * wanted.size()) {
         return absl::DataLossError("it sends messages without end");
       }
-      CATENA_ASSIGN_OR_RETURN(const bool has_finished, take(life, *frame));
+      CATENA_ASSIGN_OR_RETURN(const bool has_finished, take(incarnation, *frame));
       if (has_finished) {
-        life.process->wait(kExitLimit).IgnoreError();
+        incarnation.process->wait(kExitLimit).IgnoreError();
         return absl::OkStatus();
       }
     }
   }
 
-  /// OK: there was no reason, or it was about a life before this one.
-  Status why_stopped(Life const& life) {
+  /// OK: no reason, or it concerned an earlier incarnation.
+  Status why_stopped(Incarnation const& incarnation) {
     std::uint64_t rings = 0;
     std::unique_lock lock(mutex);
     if (is_stopping) {
       return absl::CancelledError("the wait for its process was aborted");
     }
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
-    if (is_to_begin && waiting_connection != nullptr && waiting_connection == life.connection.get()) {
+    if (is_to_begin && waiting_connection != nullptr && waiting_connection == incarnation.connection.get()) {
       is_to_begin = false;
       was_told_to_begin = true;
       const std::vector<State> states = std::exchange(to_take, {});
       lock.unlock();
-      CATENA_RETURN_IF_ERROR(let_begin(life, states));
+      CATENA_RETURN_IF_ERROR(let_begin(incarnation, states));
       lock.lock();
     }
-    const bool is_meant = failed_connection != nullptr && failed_connection == life.connection.get();
+    const bool is_meant = failed_connection != nullptr && failed_connection == incarnation.connection.get();
     failed_connection = nullptr;
     return is_meant ? absl::AbortedError(std::exchange(failure, {})) : absl::OkStatus();
   }
 
-  /// Gives the process memory for a state that it hands over.
-  Status make_room(Life& life, StateOf const& said) {
+  /// Gives the process memory for a state that it transfers.
+  Status make_room(Incarnation& incarnation, StateOf const& said) {
     CATENA_ASSIGN_OR_RETURN(FileDescriptor memory, ipc::make_peer_memory("catena_state", memory_bytes(said)));
     const int fd = memory.get();
     {
@@ -566,25 +566,25 @@ struct NfProcess::Impl {
         all += state.of.bytes;
         is_known = is_known || state.of.nf == said.nf;
       }
-      if (!is_handing_over || !life.connection->is_closed || is_known || all > kMaxStateBytes) {
+      if (!is_transferring_state || !incarnation.connection->is_closed || is_known || all > kMaxStateBytes) {
         return absl::DataLossError("NF process sent unrequested state");
       }
       left.push_back({said, std::move(memory)});
     }
-    allow(life, memory_bytes(said));
-    return send(life.control.get(), Call::kStateMemory, "", fd);
+    allow(incarnation, memory_bytes(said));
+    return send(incarnation.control.get(), Call::kStateMemory, "", fd);
   }
 
-  Status let_begin(Life const& life, std::vector<State> const& states) const {
-    const int socket = life.control.get();
+  Status let_begin(Incarnation const& incarnation, std::vector<State> const& states) const {
+    const int socket = incarnation.control.get();
     for (State const& state : states) {
-      allow(life, memory_bytes(state.of));
+      allow(incarnation, memory_bytes(state.of));
       CATENA_RETURN_IF_ERROR(send(socket, Call::kTakeState, to_json(state.of), state.memory.get()));
     }
     return send(socket, Call::kBegin, "");
   }
 
-  /// Nobody asks any more for the end of a life that has ended.
+  /// Withdraws a request to end an incarnation that has already ended.
   void forget_failure() {
     std::uint64_t rings = 0;
     const std::scoped_lock lock(mutex);
@@ -594,8 +594,8 @@ struct NfProcess::Impl {
     }
   }
 
-  /// True: that was its last word.
-  Result<bool> take(Life& life, Frame const& frame) {
+  /// True: this was its last message.
+  Result<bool> take(Incarnation& incarnation, Frame const& frame) {
     const std::string_view text = text_of(frame.body);
     switch (static_cast<Call>(frame.call)) {
       case Call::kStatistics: {
@@ -606,17 +606,17 @@ struct NfProcess::Impl {
         return false;
       }
       case Call::kWantDevice:
-        CATENA_RETURN_IF_ERROR(give_device(life));
+        CATENA_RETURN_IF_ERROR(give_device(incarnation));
         return false;
       case Call::kState: {
         CATENA_ASSIGN_OR_RETURN(const StateOf said, read_state_of(text, wanted.size()));
-        CATENA_RETURN_IF_ERROR(make_room(life, said));
+        CATENA_RETURN_IF_ERROR(make_room(incarnation, said));
         return false;
       }
       case Call::kBegun: {
         CATENA_ASSIGN_OR_RETURN(std::vector<Status> said, read_begun(text, wanted.size()));
         const std::scoped_lock lock(mutex);
-        if (waiting_connection != life.connection.get() || !was_told_to_begin) {
+        if (waiting_connection != incarnation.connection.get() || !was_told_to_begin) {
           return absl::DataLossError("it starts without a request");
         }
         waiting_connection = nullptr;
@@ -625,7 +625,7 @@ struct NfProcess::Impl {
       }
       case Call::kEnded: {
         CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
-        if (!life.connection->is_closed) {
+        if (!incarnation.connection->is_closed) {
           return absl::DataLossError(said.status.ok()
                                          ? "its process ended, and packets were still to come"
                                          : concat("its process ended: ", std::string(said.status.message())));
@@ -639,14 +639,14 @@ struct NfProcess::Impl {
     }
   }
 
-  // --- and ends
+  // --- its end
 
-  static void end(Life& life) {
-    life.process.reset();  // returns when it is gone
-    life.group.reset();
-    life.outputs.close_all();  // before anybody goes on for it
-    if (life.connection != nullptr) {
-      life.connection->is_gone = true;
+  static void end(Incarnation& incarnation) {
+    incarnation.process.reset();  // returns when it is gone
+    incarnation.group.reset();
+    incarnation.outputs.close_all();  // before a replacement opens them
+    if (incarnation.connection != nullptr) {
+      incarnation.connection->is_gone = true;
     }
   }
 
@@ -673,7 +673,7 @@ struct NfProcess::Impl {
   }
 
   /// No thread, or no memory, is no reason for this process to end.
-  Result<Life> try_again() {
+  Result<Incarnation> try_again() {
     try {
       return begin_again();
     } catch (std::exception const& error) {
@@ -681,8 +681,8 @@ struct NfProcess::Impl {
     }
   }
 
-  Result<Life> begin_again() {
-    CATENA_ASSIGN_OR_RETURN(Life next, launch());
+  Result<Incarnation> begin_again() {
+    CATENA_ASSIGN_OR_RETURN(Incarnation next, launch());
     for (std::size_t nf = 0; nf < wanted.size(); ++nf) {
       CATENA_ASSIGN_OR_RETURN(const NfInfo said, ask(next, wanted[nf]));
       if (said.type != described[nf].type || said.drop_reasons != described[nf].drop_reasons ||
@@ -691,7 +691,7 @@ struct NfProcess::Impl {
       }
     }
     Setup with = setup;
-    // whatever the first life had, this one goes on from what is written down: keys were used before
+    // continues from the saved state, whatever the first incarnation had: its keys were used before
     with.context = {.live_tx = true, .new_keys = false};
     with.waits_for_state = false;
     rights.keeps_files = setup.context.live_tx;
@@ -721,7 +721,7 @@ struct NfProcess::Impl {
       if (status.ok() || absl::IsCancelled(status)) {
         return;
       }
-      if (Clock::now() - born > kLongLife) {
+      if (Clock::now() - born > kLongRun) {
         next_pause = milliseconds(0);
       }
       for (;;) {
@@ -739,7 +739,7 @@ struct NfProcess::Impl {
         }
         next_pause = std::clamp(next_pause * 2, kFirstPause, kLongestPause);
         forget_failure();
-        Result<Life> next = try_again();
+        Result<Incarnation> next = try_again();
         if (next.ok()) {
           now = *std::move(next);
           const std::scoped_lock lock(mutex);
@@ -822,7 +822,7 @@ bool NfProcess::reopen_files(std::size_t nf, NfProcess const& before, std::size_
 
 void NfProcess::start_replacement() { impl_->continues = true; }
 
-bool NfProcess::can_hand_over(std::vector<bool> const& has_state) const {
+bool NfProcess::can_transfer_state(std::vector<bool> const& has_state) const {
   const std::scoped_lock lock(impl_->mutex);
   if (has_state.size() != impl_->started.size()) {
     return false;
@@ -835,14 +835,14 @@ bool NfProcess::can_hand_over(std::vector<bool> const& has_state) const {
   return true;
 }
 
-void NfProcess::hand_over() {
+void NfProcess::transfer_state() {
   const std::scoped_lock lock(impl_->mutex);
-  impl_->is_handing_over = true;
+  impl_->is_transferring_state = true;
 }
 
-bool NfProcess::is_handing_over() const {
+bool NfProcess::is_transferring_state() const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->is_handing_over;
+  return impl_->is_transferring_state;
 }
 
 void NfProcess::start_after(NfProcess& before) {

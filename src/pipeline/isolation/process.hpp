@@ -86,15 +86,15 @@ class NfProcess {
   /// start().
   bool reopen_files(std::size_t nf, NfProcess const& before, std::size_t of);
 
-  // Replacing the process of a previous session: start_replacement() -> start() -> hand_over() of the previous one ->
-  // start_after(), once its process has ended -> has_started() until true -> start_status().
+  // Replacing the process of a previous session: start_replacement() -> start() -> transfer_state() of the previous one
+  // -> start_after(), once its process has ended -> has_started() until true -> start_status().
   /// Its NFs get the state of a previous process, which has the same NFs in the same order. Before start().
   void start_replacement();
-  /// Whether all its NFs can hand over their state: NFs with `has_state` are nf::Portable. After start(); any thread.
-  bool can_hand_over(std::vector<bool> const& has_state) const;
-  /// After its last packet it is to hand over its state, instead of finishing its NFs. Any thread.
-  void hand_over();
-  bool is_handing_over() const;
+  /// Whether all its NFs can transfer their state: NFs with `has_state` are nf::Portable. After start(); any thread.
+  bool can_transfer_state(std::vector<bool> const& has_state) const;
+  /// After its last packet it transfers its state instead of finishing its NFs. Any thread.
+  void transfer_state();
+  bool is_transferring_state() const;
   /// Gives its NFs the state left by `before`.
   void start_after(NfProcess& before);
   /// Whether packets can come: its NFs have the state, or will never get it. The latter if the incarnation has ended,

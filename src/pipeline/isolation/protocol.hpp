@@ -45,7 +45,7 @@ enum class Call : std::uint32_t {
   kOpenOutput,   ///< OpenOutput
   kWriteOutput,  ///< a handle (with_handle()) and the bytes
   kCloseOutput,  ///< a handle
-  kState,        ///< StateOf, before kEnded, if it hands over; kStateMemory replies
+  kState,        ///< StateOf, before kEnded, if it transfers state; kStateMemory replies
   kBegun,        ///< reply to kBegin: the result for each state
 };
 

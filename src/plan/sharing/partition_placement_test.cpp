@@ -446,7 +446,7 @@ TEST(Place, a_better_machine_or_a_cheaper_nf_never_makes_a_chain_slower) {
       cheaper = nfs;
       *cheaper[chosen].after_gpu_ns *= 0.7;
       *cheaper[chosen].host_alone_ns *= 0.7;
-      not_slower(cheaper, machine, "hand-over");
+      not_slower(cheaper, machine, "change of side");
     }
   }
 }

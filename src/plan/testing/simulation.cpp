@@ -195,23 +195,23 @@ namespace {
 
 /// Sends packets on from `from`, on every path; the error, or empty.
 std::string follow(std::size_t from, Simulation const& simulation, std::span<const PlacedNf> nfs,
-                   std::span<const PlanEdge> links, std::span<const Movement> movements) {
-  for (PlanEdge const& link : links) {
-    if (link.from != from) {
+                   std::span<const PlanEdge> edges, std::span<const Movement> movements) {
+  for (PlanEdge const& edge : edges) {
+    if (edge.from != from) {
       continue;
     }
     Simulation on_path = simulation;
-    if (link.is_copy) {
+    if (edge.is_copy) {
       on_path.copy();
     }
-    if (link.to == kTx) {
+    if (edge.to == kTx) {
       on_path.send();
     } else {
-      on_path.work(link.to, nfs[link.to].on == Processor::kGpu ? &movements[link.to] : nullptr);
+      on_path.work(edge.to, nfs[edge.to].on == Processor::kGpu ? &movements[edge.to] : nullptr);
     }
     std::string error = on_path.error();
-    if (error.empty() && link.to != kTx) {
-      error = follow(link.to, on_path, nfs, links, movements);
+    if (error.empty() && edge.to != kTx) {
+      error = follow(edge.to, on_path, nfs, edges, movements);
     }
     if (!error.empty()) {
       return error;
@@ -222,8 +222,8 @@ std::string follow(std::size_t from, Simulation const& simulation, std::span<con
 
 }  // namespace
 
-std::string simulate(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links, Plan const& plan) {
-  return follow(kRx, Simulation(nfs), nfs, links, movements_of(plan));
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const PlanEdge> edges, Plan const& plan) {
+  return follow(kRx, Simulation(nfs), nfs, edges, movements_of(plan));
 }
 
 std::vector<Movement> movements_of(Plan const& plan) {

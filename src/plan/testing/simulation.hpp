@@ -69,8 +69,8 @@ class Simulation {
 /// Carries out a whole plan of NFs in a row; the error, or empty.
 std::string simulate(std::span<const PlacedNf> nfs, std::span<const Movement> movements);
 std::string simulate(std::span<const PlacedNf> nfs, Plan const& plan);
-/// The same on every path from rx to tx in `links`, one after the other.
-std::string simulate(std::span<const PlacedNf> nfs, std::span<const PlanEdge> links, Plan const& plan);
+/// The same on every path from rx to tx in `edges`, one after the other.
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const PlanEdge> edges, Plan const& plan);
 
 /// One movement per NF; empty for CPU NFs.
 std::vector<Movement> movements_of(Plan const& plan);

@@ -189,7 +189,7 @@ Result<ipc::Writer> ClientSession::allocate_pinned(ipc::Reader& body, FileDescri
   if (!body.ok() || bytes == 0) {
     return malformed("an allocation without its size");
   }
-  CATENA_RETURN_IF_ERROR(check_room(memory_ranges_, "regions"));
+  CATENA_RETURN_IF_ERROR(check_room(memory_ranges_, "memory ranges"));
   CATENA_RETURN_IF_ERROR(check_room(buffers_, "buffers"));
   if (bytes > limits_.host_bytes - host_bytes_) {
     return absl::ResourceExhaustedError(concat(bytes, " bytes of pinned memory: a client has at most ",
@@ -220,7 +220,7 @@ Result<ipc::Writer> ClientSession::map_host(ipc::Reader& body, FileDescriptor fd
   if (!body.ok() || !fd) {
     return malformed("a mapping without memory");
   }
-  CATENA_RETURN_IF_ERROR(check_room(memory_ranges_, "regions"));
+  CATENA_RETURN_IF_ERROR(check_room(memory_ranges_, "memory ranges"));
   CATENA_RETURN_IF_ERROR(check_room(buffers_, "buffers"));
   if (bytes > limits_.host_bytes - host_bytes_) {
     return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes: a client has at most ", limits_.host_bytes,

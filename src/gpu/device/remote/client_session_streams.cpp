@@ -269,14 +269,14 @@ Status ClientSession::copy(ServedStream& stream, CopyCommand const& command) {
   }
   auto* const memory_range = find(memory_ranges_, command.memory_range);
   if (memory_range == nullptr || command.memory_range_offset > (*memory_range)->mapping.bytes().size()) {
-    return unknown("region", command.memory_range);
+    return unknown("memory range", command.memory_range);
   }
   Buffer& buffer = *(*memory)->buffer;
   const std::span<std::byte> host = (*memory_range)->mapping.bytes().subspan(command.memory_range_offset);
   stream.has_work = true;
   if (command.rows == 0) {
     if (command.row_bytes > host.size()) {
-      return unknown("region of this size", command.memory_range);
+      return unknown("memory range of this size", command.memory_range);
     }
     const std::span<std::byte> bytes = host.first(command.row_bytes);
     return command.to_device != 0 ? stream.stream->copy_to_device(buffer, command.buffer_offset, bytes)

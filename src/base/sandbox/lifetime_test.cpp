@@ -37,9 +37,9 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
-constexpr milliseconds kLifeLimit{60'000};
+constexpr milliseconds kEndLimit{60'000};
 
-class SandboxLife : public SandboxTest {};
+class SandboxLifetime : public SandboxTest {};
 
 /// Whether a process goes away within a second.
 bool is_gone_soon(pid_t process) {
@@ -60,7 +60,7 @@ std::size_t open_fds() {
   return count;
 }
 
-TEST_F(SandboxLife, wait_has_a_limit_and_kill_ends_it) {
+TEST_F(SandboxLifetime, wait_has_a_limit_and_kill_ends_it) {
   Lines lines;
   const auto process = SandboxedProcess::start(attempt({"hold"}, &lines)).value();
   ASSERT_TRUE(lines.wait_for("held"));
@@ -70,13 +70,13 @@ TEST_F(SandboxLife, wait_has_a_limit_and_kill_ends_it) {
   const pid_t pid = process->pid();
   EXPECT_EQ(::kill(pid, 0), 0);
   EXPECT_TRUE(process->kill().ok());
-  EXPECT_EQ(process->wait(kLifeLimit).value(), 128 + SIGKILL);
+  EXPECT_EQ(process->wait(kEndLimit).value(), 128 + SIGKILL);
   EXPECT_EQ(::poll(&poll, 1, 0), 1);
-  EXPECT_EQ(process->wait(kLifeLimit).value(), 128 + SIGKILL) << "asked again";
+  EXPECT_EQ(process->wait(kEndLimit).value(), 128 + SIGKILL) << "asked again";
   EXPECT_TRUE(is_gone_soon(pid));
 }
 
-TEST_F(SandboxLife, the_destructor_kills_and_reaps) {
+TEST_F(SandboxLifetime, the_destructor_kills_and_reaps) {
   Lines lines;
   auto process = SandboxedProcess::start(attempt({"hold"}, &lines)).value();
   ASSERT_TRUE(lines.wait_for("held"));
@@ -100,7 +100,7 @@ void without(std::uint32_t lost, std::function<void()> const& work) {
 }
 
 /// As that of a service that acts for a user: root ends the processes of others by a capability.
-TEST_F(SandboxLife, a_thread_without_capabilities_ends_it) {
+TEST_F(SandboxLifetime, a_thread_without_capabilities_ends_it) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root has capabilities to give up";
   }
@@ -110,7 +110,7 @@ TEST_F(SandboxLife, a_thread_without_capabilities_ends_it) {
   const pid_t pid = process->pid();
   without(~0U, [&] {
     EXPECT_TRUE(process->kill().ok());
-    EXPECT_EQ(process->wait(kLifeLimit).value_or(-1), 128 + SIGKILL);
+    EXPECT_EQ(process->wait(kEndLimit).value_or(-1), 128 + SIGKILL);
   });
   process = SandboxedProcess::start(attempt({"hold"})).value();
   without(~0U, [&] { process.reset(); });
@@ -118,7 +118,7 @@ TEST_F(SandboxLife, a_thread_without_capabilities_ends_it) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
-TEST_F(SandboxLife, one_that_cannot_be_killed_is_an_error_and_left_behind) {
+TEST_F(SandboxLifetime, one_that_cannot_be_killed_is_an_error_and_left_behind) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root starts processes of others";
   }
@@ -136,7 +136,7 @@ TEST_F(SandboxLife, one_that_cannot_be_killed_is_an_error_and_left_behind) {
   EXPECT_GT(::waitpid(-1, nullptr, 0), 0);
 }
 
-TEST_F(SandboxLife, it_outlives_the_thread_that_started_it) {
+TEST_F(SandboxLifetime, it_outlives_the_thread_that_started_it) {
   Lines lines;
   std::unique_ptr<SandboxedProcess> process;
   std::thread([&] { process = SandboxedProcess::start(attempt({"hold"}, &lines)).value(); }).join();
@@ -144,7 +144,7 @@ TEST_F(SandboxLife, it_outlives_the_thread_that_started_it) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(process->wait(milliseconds(300)).status()));
 }
 
-TEST_F(SandboxLife, fifty_starts_leave_nothing) {
+TEST_F(SandboxLifetime, fifty_starts_leave_nothing) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // what it leaves behind becomes a child of this process
   run({"nothing"});
   const std::size_t before = open_fds();
@@ -155,7 +155,7 @@ TEST_F(SandboxLife, fifty_starts_leave_nothing) {
     auto process = SandboxedProcess::start(attempt({i % 2 == 0 ? "nothing" : "hold"})).value();
     spent += steady_clock::now() - begin;
     if (i % 2 == 0) {
-      EXPECT_EQ(process->wait(kLifeLimit).value(), 0);
+      EXPECT_EQ(process->wait(kEndLimit).value(), 0);
     }
   }
   std::cout << "start-up: " << std::chrono::duration<double, std::milli>(spent).count() / kStarts << " ms\n";
@@ -165,7 +165,7 @@ TEST_F(SandboxLife, fifty_starts_leave_nothing) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST_F(SandboxLife, it_dies_with_the_process_that_started_it) {
+TEST_F(SandboxLifetime, it_dies_with_the_process_that_started_it) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const pid_t parent = ::fork();
@@ -187,7 +187,7 @@ TEST_F(SandboxLife, it_dies_with_the_process_that_started_it) {
   ::close(ends[1]);
 }
 
-TEST_F(SandboxLife, a_program_that_cannot_be_executed_is_unavailable) {
+TEST_F(SandboxLifetime, a_program_that_cannot_be_executed_is_unavailable) {
   SandboxOptions options = attempt({});
   options.program = "/catena/missing";
   const Status missing = SandboxedProcess::start(options).status();
@@ -200,7 +200,7 @@ TEST_F(SandboxLife, a_program_that_cannot_be_executed_is_unavailable) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
-TEST_F(SandboxLife, without_bubblewrap_it_says_what_to_install) {
+TEST_F(SandboxLifetime, without_bubblewrap_it_says_what_to_install) {
   SandboxOptions options = attempt({"nothing"});
   options.bwrap = "/no/such/bwrap";
   const Status status = SandboxedProcess::start(options).status();
@@ -208,7 +208,7 @@ TEST_F(SandboxLife, without_bubblewrap_it_says_what_to_install) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("apt-get install bubblewrap"));
 }
 
-TEST_F(SandboxLife, a_bubblewrap_that_hangs_is_given_up) {
+TEST_F(SandboxLifetime, a_bubblewrap_that_hangs_is_given_up) {
   const std::filesystem::path script = place() / "bwrap";
   std::ofstream(script) << "#!/bin/sh\nexec sleep 100\n";
   ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
@@ -220,7 +220,7 @@ TEST_F(SandboxLife, a_bubblewrap_that_hangs_is_given_up) {
 }
 
 /// In a user namespace where no other one can be made, as on a machine where they are off.
-TEST_F(SandboxLife, without_user_namespaces_it_says_what_to_set) {
+TEST_F(SandboxLifetime, without_user_namespaces_it_says_what_to_set) {
   const FileDescriptor report(::memfd_create("report", 0));
   const pid_t child = ::fork();
   if (child == 0) {
