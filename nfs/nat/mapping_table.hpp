@@ -171,7 +171,8 @@ class MappingTable {
   PortPool& pool_of(std::uint32_t external_number, Protocol protocol) {
     return pools_[std::size_t{external_number} * kProtocols + static_cast<std::uint32_t>(protocol)];
   }
-  std::uint32_t prefetched(std::uint32_t guess, Protocol protocol) const {
+  // GCC removes calls of functions without any effect but a prefetch
+  [[gnu::always_inline]] std::uint32_t prefetched(std::uint32_t guess, Protocol protocol) const {
     if (guess != kNone) {
       __builtin_prefetch(&mappings_[guess]);
       if (protocol == Protocol::kTcp) {

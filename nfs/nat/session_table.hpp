@@ -92,7 +92,7 @@ class SessionTable {
   /// Ends an expired session and returns its mapping; kNone if no session has expired.
   std::uint32_t expire_one();
 
-  void prefetch(std::uint32_t mapping) const { __builtin_prefetch(&sessions_[mapping]); }
+  [[gnu::always_inline]] void prefetch(std::uint32_t mapping) const { __builtin_prefetch(&sessions_[mapping]); }
   /// Of the first session of a mapping.
   void prefetch_neighbours(std::uint32_t mapping) const;
 
