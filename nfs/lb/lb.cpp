@@ -75,7 +75,7 @@ bool is_client_of(Flow const& flow, packet::Address const& address, std::uint16_
 }
 
 std::uint8_t state_after(Flow const& flow, std::uint8_t flags, bool is_from_client) {
-  return flow.is_udp ? std::uint8_t{0} : nf::next_tcp_state(flow.tcp_state, {flags, is_from_client, false});
+  return flow.is_udp ? std::uint8_t{0} : nf::next_tcp_state(flow.tcp_state, {flags, is_from_client});
 }
 bool is_half_open(std::uint8_t tcp_state, Flow const& flow) {
   return !flow.is_udp && nf::tcp_phase(tcp_state) == nf::TcpPhase::kOpening;

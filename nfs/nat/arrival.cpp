@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrival.hpp"
 
+#include <catena/nf/tcp_state.hpp>
 #include <catena/packet/rewrite.hpp>
+
+#include <optional>
+#include <span>
 
 namespace catena::nat {
 namespace {
 
 constexpr std::uint8_t kEchoReplyType = 0;
 constexpr std::uint8_t kEchoRequestType = 8;
+constexpr std::uint32_t kTcpSequenceAt = 4;
+constexpr std::uint32_t kTcpAcknowledgedAt = 8;
 constexpr std::uint32_t kTcpFlagsAt = 13;
+constexpr std::uint32_t kTcpWindowAt = 14;
 constexpr std::uint16_t kFragmentOffsetMask = 0x1FFF;
 
 /// Multicast (RFC 5771) or limited broadcast (RFC 919): addresses that nobody has, so there is nobody to answer.
@@ -18,14 +25,10 @@ Kind read_ports(packet::Packet const& packet, Arrival& arrival) {
   if (!packet::has_whole_ports(packet.layers().flags)) {
     return Kind::kMalformed;
   }
-  const bool is_tcp = packet.is(packet::kTcp);
-  const std::uint8_t* header = packet.l4();
-  const packet::Ports ports = packet::load_ports(header);
+  const packet::Ports ports = packet::load_ports(packet.l4());
   arrival.flow.source_port = ports.source;
   arrival.flow.destination_port = ports.destination;
-  arrival.protocol = is_tcp ? Protocol::kTcp : Protocol::kUdp;
-  arrival.tcp_flags = is_tcp ? header[kTcpFlagsAt] : std::uint8_t{0};
-  arrival.has_data = packet.layers().payload_length != 0;
+  arrival.protocol = packet.is(packet::kTcp) ? Protocol::kTcp : Protocol::kUdp;
   return Kind::kTcpOrUdp;
 }
 
@@ -67,7 +70,47 @@ Protocol protocol_of(packet::Quote const& quote) {
                                                        : Protocol::kIcmp;
 }
 
+/// The shift count of the window scale option (RFC 7323 section 2.2) among the options of a TCP header.
+std::optional<std::uint8_t> window_scale(std::span<const std::uint8_t> options) {
+  constexpr std::uint8_t kEnd = 0;
+  constexpr std::uint8_t kNoOperation = 1;
+  constexpr std::uint8_t kWindowScale = 3;
+  constexpr std::uint8_t kWindowScaleBytes = 3;
+  while (options.size() >= 2 && options[0] != kEnd) {
+    if (options[0] == kNoOperation) {
+      options = options.subspan(1);
+      continue;
+    }
+    const std::uint8_t bytes = options[1];
+    if (bytes < 2 || bytes > options.size()) {
+      break;
+    }
+    if (options[0] == kWindowScale && bytes == kWindowScaleBytes) {
+      return options[2];
+    }
+    options = options.subspan(bytes);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+Segment read_segment(packet::Packet const& packet) {
+  const std::uint8_t* header = packet.l4();
+  const packet::Layers layers = packet.layers();
+  const std::uint8_t flags = header[kTcpFlagsAt];
+  const bool is_syn = (flags & nf::kTcpSyn) != 0;
+  const std::uint32_t sequence = packet::load_be32(header + kTcpSequenceAt);
+  Segment segment{.sequence = sequence,
+                  .end = sequence + layers.payload_length + (is_syn ? 1U : 0U) + ((flags & nf::kTcpFin) != 0 ? 1U : 0U),
+                  .acknowledged = packet::load_be32(header + kTcpAcknowledgedAt),
+                  .window = packet::load_be16(header + kTcpWindowAt),
+                  .flags = flags};
+  if (is_syn) {
+    segment.scale = window_scale(std::span(header, layers.payload - layers.l4).subspan(packet::kTcpMinBytes));
+  }
+  return segment;
+}
 
 Arrival classify(packet::Packet const& packet, Realms const& realms) {
   Arrival arrival{.flow = packet::flow_without_ports(packet.l3())};

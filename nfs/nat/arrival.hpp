@@ -28,12 +28,10 @@ enum class Kind : std::uint8_t {
 /// A classified arriving packet.
 struct Arrival {
   Kind kind = Kind::kUntouched;
-  bool is_outbound = false;    ///< from inside
-  bool is_inbound = false;     ///< to an external address; with is_outbound: hairpinned (RFC 4787 REQ-9)
-  std::uint8_t tcp_flags = 0;  ///< kTcpOrUdp; 0 for UDP
-  bool has_data = false;       ///< the same: has a payload
-  Protocol protocol{};         ///< if `kind` has ports or identifiers
-  packet::FlowKey flow = {};   ///< with ports if `kind` has any; kEcho*: both have the identifier
+  bool is_outbound = false;   ///< from inside
+  bool is_inbound = false;    ///< to an external address; with is_outbound: hairpinned (RFC 4787 REQ-9)
+  Protocol protocol{};        ///< if `kind` has ports or identifiers
+  packet::FlowKey flow = {};  ///< with ports if `kind` has any; kEcho*: both have the identifier
 
   Endpoint source() const { return {flow.source.v4(), flow.source_port, protocol}; }
   Endpoint destination() const { return {flow.destination.v4(), flow.destination_port, protocol}; }
@@ -41,6 +39,8 @@ struct Arrival {
 
 /// A pure function of the packet's bytes and the two realms. Precondition: packet.is(kIpv4).
 Arrival classify(packet::Packet const& packet, Realms const& realms);
+/// Reads a TCP header. Pure. Precondition: the packet has ports of kTcp.
+Segment read_segment(packet::Packet const& packet);
 /// The key common to the fragments of the packet's datagram. Pure; precondition as for classify().
 DatagramKey datagram_key(packet::Packet const& packet);
 /// The ends of a quoted datagram.

@@ -9,8 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "age_list.hpp"
 #include "hash_index.hpp"
 #include "port_pool.hpp"
+#include "session_table.hpp"
 
 namespace catena::nat {
 
@@ -43,17 +45,11 @@ struct Timeouts {
   bool operator==(Timeouts const&) const = default;
 };
 
-/// Information from a packet about the state of its mapping.
-struct Use {
-  std::uint8_t tcp_flags = 0;  ///< of TCP segments
-  bool has_data = false;
-};
-
 /// An internal endpoint and its external counterpart.
-struct Mapping {
-  std::uint32_t used_s;  ///< start of its time-out, in the table's seconds
+struct alignas(32) Mapping {
+  std::uint32_t used_s;  ///< start of its time-out, in the table's seconds; kTcp: last use while it was half open
   std::uint32_t internal_address;
-  std::uint32_t older;  ///< neighbours in the list of its time-out; `newer` also chains free entries
+  std::uint32_t older;  ///< neighbours in its list by last use; `newer` also chains free entries
   std::uint32_t newer;
   std::uint32_t half_open_older;  ///< the same among the half open ones of its external address
   std::uint32_t half_open_newer;
@@ -61,7 +57,7 @@ struct Mapping {
   std::uint16_t external_port;
   std::uint16_t external_number;  ///< position of its external address in the configuration
   Protocol protocol;
-  std::uint8_t tcp_state;  ///< nf::TcpState bits; the initiator is inside
+  bool is_half_open;  ///< kTcp: no handshake of its sessions is complete
 
   Endpoint internal() const { return {internal_address, internal_port, protocol}; }
 };
@@ -71,14 +67,14 @@ static_assert(sizeof(Mapping) == 32);
 /// the internal one), with the source port kept if it is free, and its parity if possible (REQ-4). Results depend only
 /// on the configuration and the order and times of the calls.
 ///
-/// Mappings expire by lists, one per time-out, in the order of their last use, without any search. Time is in whole
-/// seconds: a mapping lives for at least its time-out and less than one second longer. All memory is allocated at
-/// construction.
+/// Mappings of UDP and ICMP expire by lists, one per time-out, in the order of their last use, without any search. A
+/// TCP mapping has sessions, one per peer, and lives as long as one of them does. Time is in whole seconds: a mapping
+/// lives for at least its time-out and less than one second longer. All memory is allocated at construction.
 ///
-/// A TCP mapping is half open until its handshake is complete. Any inside host, or a sender that spoofs one, can create
-/// these at line rate, so at most `max_half_open` live. Half open mappings are evicted, least recently used first: if
-/// there are too many, if no memory is left for a mapping, or if no port is left for a TCP mapping. All other mappings
-/// live for their time-out. Not thread safe.
+/// A TCP mapping is half open while no handshake of its sessions is complete. Any inside host, or a sender that spoofs
+/// one, can create these at line rate, so at most `max_half_open` live. Half open mappings are evicted, least recently
+/// used first: if there are too many, if no memory is left for a mapping, or if no port is left for a TCP mapping. All
+/// other mappings live for their time-out. Not thread safe.
 class MappingTable {
  public:
   struct Settings {
@@ -87,6 +83,8 @@ class MappingTable {
     PortRange identifiers{0, 65535};                ///< of ICMP echoes
     std::uint32_t max_mappings = 1'000'000;         ///< at most HashIndex::kMaxEntries
     std::uint32_t max_half_open = 500'000;          ///< at least 1
+    std::uint32_t further_sessions = 250'000;       ///< TCP sessions, beside one per mapping
+    std::uint32_t max_sessions_per_mapping = 16;    ///< at least 1
     Timeouts timeouts;
     bool operator==(Settings const&) const = default;
   };
@@ -111,53 +109,61 @@ class MappingTable {
   /// The live mapping of an endpoint, or null. Valid until the next advance().
   Mapping const* find_internal(Endpoint const& endpoint);
   Mapping const* find_external(Endpoint const& endpoint);
-  /// Creates a mapping. Null if `max_mappings` live, or the host's external address has no free port, and no half open
-  /// mapping can be evicted. Invalidates earlier results of find_*(). Precondition: find_internal() returns null.
-  Mapping const* create(Endpoint const& internal);
+  /// Creates a mapping; `remote`: the peer of the first session of a TCP mapping. Null if `max_mappings` live, or the
+  /// host's external address has no free port, and no half open mapping can be evicted. Invalidates earlier results of
+  /// find_*(). Precondition: find_internal() returns null.
+  Mapping const* create(Endpoint const& internal, Remote const& remote = {});
 
   Endpoint external_of(Mapping const& mapping) const {
     return {settings_.external_addresses[mapping.external_number], mapping.external_port, mapping.protocol};
   }
 
-  /// Records an outbound packet of the mapping: its time-out restarts (RFC 4787 REQ-6).
-  void note_outbound(Mapping const& mapping, Use const& use);
-  /// Records an inbound packet of the mapping. Only a TCP segment that changes the applicable time-out starts it.
-  void note_inbound(Mapping const& mapping, Use const& use);
+  /// Records an outbound packet of UDP or ICMP: the time-out of the mapping restarts (RFC 4787 REQ-6).
+  void note_outbound(Mapping const& mapping);
+  /// Records a TCP segment between the mapping and a peer: that of their session. A segment of the inside makes it,
+  /// except a RST, and one of the inside only restarts its time-out, unless the applicable time-out changes.
+  void note_segment(Mapping const& mapping, Side from, Remote const& remote, Segment const& segment);
 
   /// Prefetch for a later find: first the index, then the mapping, then its list neighbours.
   std::uint64_t hash(Endpoint const& endpoint) const { return hash_(key_of(endpoint)); }
   void prefetch_internal_index(std::uint64_t hash) const { by_internal_.prefetch(hash); }
   void prefetch_external_index(std::uint64_t hash) const { by_external_.prefetch(hash); }
-  std::uint32_t guess_internal(std::uint64_t hash) const { return prefetched(by_internal_.first_guess(hash)); }
-  std::uint32_t guess_external(std::uint64_t hash) const { return prefetched(by_external_.first_guess(hash)); }
+  std::uint32_t guess_internal(std::uint64_t hash, Protocol protocol) const {
+    return prefetched(by_internal_.first_guess(hash), protocol);
+  }
+  std::uint32_t guess_external(std::uint64_t hash, Protocol protocol) const {
+    return prefetched(by_external_.first_guess(hash), protocol);
+  }
   void prefetch_neighbours(std::uint32_t guess) const;
 
-  /// Saves settings and mappings for another table.
+  /// Saves settings, mappings and sessions for another table.
   void save(nf::StateWriter& state) const;
   /// Loads into a table never used before. FailedPrecondition: the settings differ; DataLoss: the data is not from a
-  /// mapping table. After an error this table must not be used.
+  /// mapping table of this version. After an error this table must not be used.
   Status load(nf::StateReader& state);
 
   Settings const& settings() const { return settings_; }
   Counts const& counts() const { return counts_; }
+  SessionTable::Counts const& session_counts() const { return sessions_.counts(); }
   std::size_t memory_bytes() const;
 
  private:
-  enum TimeoutClass : std::uint8_t { kUdpIdle, kTcpEstablished, kTcpOpening, kTcpClosing, kIcmpIdle, kTimeoutClasses };
   static constexpr std::uint32_t kNone = HashIndex::kNone;
 
-  struct List {
-    std::uint32_t oldest = kNone;
-    std::uint32_t newest = kNone;
-  };
+  using List = AgeList<Mapping, &Mapping::older, &Mapping::newer>;
+  using HalfOpenList = AgeList<Mapping, &Mapping::half_open_older, &Mapping::half_open_newer>;
 
   static std::uint64_t key_of(Endpoint const& endpoint) {
     return std::uint64_t{endpoint.address} << 32 | std::uint64_t{endpoint.port} << 8 |
            static_cast<std::uint64_t>(endpoint.protocol);
   }
-  static TimeoutClass class_of(Protocol protocol, std::uint8_t tcp_state);
-  static TimeoutClass class_of(Mapping const& mapping) { return class_of(mapping.protocol, mapping.tcp_state); }
-  bool has_expired(Mapping const& mapping) const { return now_s_ - mapping.used_s > timeouts_[class_of(mapping)]; }
+  /// Of UDP or ICMP.
+  bool has_expired(Mapping const& mapping) const {
+    return now_s_ - mapping.used_s >
+           (mapping.protocol == Protocol::kUdp ? settings_.timeouts.udp : settings_.timeouts.icmp);
+  }
+  List& list_of(Protocol protocol) { return lists_[static_cast<std::size_t>(protocol)]; }
+  List const& list_of(Protocol protocol) const { return lists_[static_cast<std::size_t>(protocol)]; }
   std::uint32_t position_of(Mapping const& mapping) const {
     return static_cast<std::uint32_t>(&mapping - mappings_.data());
   }
@@ -165,19 +171,20 @@ class MappingTable {
   PortPool& pool_of(std::uint32_t external_number, Protocol protocol) {
     return pools_[std::size_t{external_number} * kProtocols + static_cast<std::uint32_t>(protocol)];
   }
-  std::uint32_t prefetched(std::uint32_t guess) const {
+  // GCC removes calls of functions without any effect but a prefetch
+  [[gnu::always_inline]] std::uint32_t prefetched(std::uint32_t guess, Protocol protocol) const {
     if (guess != kNone) {
       __builtin_prefetch(&mappings_[guess]);
+      if (protocol == Protocol::kTcp) {
+        sessions_.prefetch(guess);
+      }
     }
     return guess;
   }
 
-  /// The neighbours of a mapping in one kind of list.
-  using Neighbour = std::uint32_t Mapping::*;
-
   /// Precondition: an entry is free, and the port is allocated to this mapping.
   Mapping& add(Endpoint const& internal, std::uint32_t external_number, std::uint16_t external_port,
-               std::uint32_t used_s, std::uint8_t tcp_state);
+               std::uint32_t used_s);
   Mapping const* live_or_null(std::uint32_t position);
   void expire(std::uint32_t limit);
   bool make_room(std::uint32_t external_number, Protocol protocol);
@@ -185,19 +192,21 @@ class MappingTable {
   void release(std::uint32_t position);
   void append(std::uint32_t position);
   void unlink(std::uint32_t position);
-  void append_to(List& list, std::uint32_t position, Neighbour older, Neighbour newer);
-  void unlink_from(List& list, std::uint32_t position, Neighbour older, Neighbour newer);
-  void use(std::uint32_t position, std::uint8_t tcp_state);
+  void use(std::uint32_t position);
+  void update_half_open(std::uint32_t position);
+  Mapping const* load_mapping(nf::StateReader& state, Protocol protocol, bool may_exist);
+  bool load_session(nf::StateReader& state);
+  bool load_idle(nf::StateReader& state, Protocol protocol);
 
   Settings settings_;
-  std::array<std::uint32_t, kTimeoutClasses> timeouts_;
   std::vector<PortPool> pools_;  // by external address, then protocol
   std::vector<Mapping> mappings_;
   KeyedHash hash_;
   HashIndex by_internal_;
   HashIndex by_external_;
-  std::array<List, kTimeoutClasses> lists_;
-  std::vector<List> half_open_;  // by external address
+  std::array<List, kProtocols> lists_;   // of TCP: half open ones
+  std::vector<HalfOpenList> half_open_;  // by external address
+  SessionTable sessions_;                // with the same positions as mappings_
   std::uint32_t first_free_ = 0;
   bool has_started_ = false;
   std::uint64_t start_s_ = 0;  // time of the first packet

@@ -83,6 +83,49 @@ TEST_P(MigrateState, mappings_stay_with_their_ports) {
   EXPECT_EQ(source_port_of(after.send(udp(kHost, 1236, kServer, 53))), 1238) << "a port that is taken";
 }
 
+TEST_P(MigrateState, sessions_stay_with_their_states_and_windows) {
+  const auto open = [](LiveNat& nat, std::uint32_t peer) {
+    nat.send(with_numbers(make_segment(kHost, peer, 1234, 80, kSyn), 1000, 0));
+    nat.send(with_numbers(make_segment(peer, kExternal, 80, 1234, kSyn | kAck), 9000, 1001));
+    nat.send(with_numbers(make_segment(kHost, peer, 1234, 80, kAck), 1001, 9001));
+  };
+  const auto reset = [](LiveNat& nat, std::uint32_t peer, std::uint32_t sequence) {
+    nat.send(with_numbers(make_segment(peer, kExternal, 80, 1234, kRst), sequence, 0));
+  };
+  const auto lives_after = [](LiveNat& nat, std::uint64_t seconds) {
+    nat.now_ns += seconds * kSecond;
+    return nat.send(make_segment(kServer, kExternal, 9, 1234, kAck)) != Frame();
+  };
+  const auto carried = [&](LiveNat& after) {
+    LiveNat before(kOneAddress);
+    open(before, kServer);
+    open(before, kServer + 1);
+    reset(before, kServer, 9001);
+    after.take_over(before, GetParam());
+    EXPECT_EQ(after.statistic("sessions"), 2U);
+    EXPECT_EQ(after.statistic("half_open"), 0U);
+  };
+  LiveNat one(kOneAddress);
+  carried(one);
+  reset(one, kServer + 1, 9002);
+  EXPECT_TRUE(lives_after(one, 7440)) << "not the next number";
+  EXPECT_FALSE(lives_after(one, 1));
+  LiveNat other(kOneAddress);
+  carried(other);
+  reset(other, kServer + 1, 9001);
+  EXPECT_FALSE(lives_after(other, 241));
+}
+
+TEST(Load, a_state_of_an_earlier_version_is_refused) {
+  LiveNat nat(kOneAddress);
+  nf::StateWriter earlier;  // began with the number of external addresses
+  earlier.put(std::uint64_t{1});
+  earlier.put(kExternal);
+  nf::StateReader reader(earlier.bytes());
+  EXPECT_EQ(dynamic_cast<nf::Portable&>(nat.nf()).load(reader).code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(nat.send(udp(kHost, 1234, kServer, 53)), Frame());
+}
+
 TEST_P(MigrateState, time_continues) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));

@@ -3,6 +3,7 @@
 
 #include <catena/core/text.hpp>
 #include <catena/core/time.hpp>
+#include <catena/nf/replies.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/rewrite.hpp>
 
@@ -33,7 +34,7 @@ constexpr std::array<nf::DropReason, 7> kDropReasons{{
     {"spoofed_source", "an inside source address on a port not listed in `inside_ports`"},
 }};
 
-constexpr std::array<nf::ConfigKey, 8> kConfig{{
+constexpr std::array<nf::ConfigKey, 11> kConfig{{
     {"inside", "list of prefixes", "", "prefixes of the internal hosts"},
     {"external", "list of addresses and ranges", "", "their external addresses: 203.0.113.1-203.0.113.4"},
     {"ports", "first-last", "1024-65535", "TCP and UDP ports of each external address"},
@@ -42,7 +43,11 @@ constexpr std::array<nf::ConfigKey, 8> kConfig{{
      "ports of rx on the inside, numbered in the order of its devices"},
     {"max_half_open", "integer 1..max_mappings", "half of max_mappings",
      "TCP mappings whose handshake is not complete; one more evicts the oldest"},
+    {"max_sessions", "integer max_mappings..16000000", "5/4 of max_mappings",
+     "TCP connections with a state of their own; a mapping has at least one"},
+    {"max_sessions_per_mapping", "integer 1..255", "16", "the same of one mapping"},
     {"inbound_to_inside", "drop | pass", "drop", "packets from outside to an inside address"},
+    {"echo_rate", "integer 0..1000000", "1000", "answers per second to echo requests to the external addresses"},
     {"timeouts", "{udp, tcp_established, tcp_opening, tcp_closing, icmp}", "300, 7440, 240, 240, 60", "idle seconds"},
 }};
 
@@ -99,6 +104,8 @@ bool may_be_from_mapping(packet::Quote const& quote) {
 bool may_be_to_mapping(packet::Quote const& quote) {
   return quote.flow.protocol != packet::kProtocolIcmp || !quote.is_echo_request;
 }
+
+Remote remote_of(Endpoint const& endpoint) { return {endpoint.address, endpoint.port}; }
 
 /// The CPU implementation of one packet.
 void rewrite(packet::Packet const& packet, Aux const& aux) {
@@ -187,9 +194,7 @@ std::unique_ptr<nf::Sharder> Nat::sharder() const { return std::make_unique<NatS
 nf::Hints Nat::hints() const {
   nf::Hints hints;
   hints.cr = hints.cw = hints.gr = hints.gw = kHeaders;
-  hints.prepare_reads =
-      kHeaders | packet::fields(packet::kIpv4Version, packet::kIpv4Id, packet::kIpv4Fragment, packet::kIpv4Protocol,
-                                packet::kTcpFlags, packet::kPayload, packet::kMetaLayers);
+  hints.prepare_reads = packet::kIcmpErrorReads | packet::fields(packet::kMetaLayers);  // of echo replies
   hints.prepare_writes =
       packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Checksum, packet::kPayload);
   hints.prepare_writes_few = packet::fields(packet::kPayload);  // of ICMP errors, which are marked
@@ -253,7 +258,9 @@ void Nat::bring_near(std::span<const Arrival> arrivals) const {
     arrival.is_outbound ? mappings_.prefetch_internal_index(hashes[i]) : mappings_.prefetch_external_index(hashes[i]);
   }
   for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
-    guesses[i] = arrivals[i].is_outbound ? mappings_.guess_internal(hashes[i]) : mappings_.guess_external(hashes[i]);
+    const Protocol protocol = arrivals[i].protocol;
+    guesses[i] = arrivals[i].is_outbound ? mappings_.guess_internal(hashes[i], protocol)
+                                         : mappings_.guess_external(hashes[i], protocol);
   }
   for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
     if (arrivals[i].is_outbound && guesses[i] != HashIndex::kNone) {
@@ -266,6 +273,9 @@ void Nat::decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux,
   mappings_.advance(clock_.advance(packet.arrival_ns()));
   packet::FlowKey const& flow = arrival.flow;
   aux = {flow.source.v4(), flow.destination.v4(), flow.source_port, flow.destination_port, kLeave};
+  if (answer_echo(packet, arrival, outcome)) {
+    return;
+  }
   std::string record;
   const Drop drop = translate(packet, arrival, aux, record);
   if (drop != kNotDropped) {
@@ -286,6 +296,20 @@ void Nat::decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux,
   }
 }
 
+/// An external address is one of the NAT: it answers echo requests, whoever sends them (RFC 1122 section 3.2.2.6).
+bool Nat::answer_echo(packet::Packet const& packet, Arrival const& arrival, nf::Outcome& outcome) {
+  if (arrival.kind != Kind::kEchoRequest || !arrival.is_inbound || !nf::may_answer_echo(packet)) {
+    return false;
+  }
+  if (!echo_budget_.take(clock_.now_ns())) {
+    ++echo_replies_over_rate_;
+    return false;
+  }
+  nf::answer_echo(packet, outcome);
+  ++echo_replies_;
+  return true;
+}
+
 Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, Aux& aux, std::string& record) {
   switch (arrival.kind) {
     case Kind::kUntouched:
@@ -295,8 +319,8 @@ Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, A
     case Kind::kSpoofed:
       return kSpoofedSource;
     case Kind::kTcpOrUdp:
-      return arrival.is_inbound && arrival.is_outbound ? translate_hairpin(arrival, aux)
-                                                       : translate_session(arrival, mappings_, aux);
+      return arrival.is_inbound && arrival.is_outbound ? translate_hairpin(packet, arrival, aux)
+                                                       : translate_session(packet, arrival, mappings_, aux);
     case Kind::kEchoRequest:
     case Kind::kEchoReply:
       return translate_echo(arrival, aux);
@@ -322,24 +346,27 @@ Nat::Drop Nat::drop_for(packet::QuoteProblem problem) {
   }
 }
 
-Mapping const* Nat::mapping_for(Endpoint const& internal) {
+/// `remote`: of a TCP segment, its receiver.
+Mapping const* Nat::mapping_for(Endpoint const& internal, Remote const& remote) {
   Mapping const* known = mappings_.find_internal(internal);
-  return known != nullptr ? known : mappings_.create(internal);
+  return known != nullptr ? known : mappings_.create(internal, remote);
 }
 
-Nat::Drop Nat::translate_hairpin(Arrival const& arrival, Aux& aux) {
+Nat::Drop Nat::translate_hairpin(packet::Packet const& packet, Arrival const& arrival, Aux& aux) {
   return with_table_of(arrival.destination(),
-                       [&](MappingTable& receivers) { return translate_session(arrival, receivers, aux); });
+                       [&](MappingTable& receivers) { return translate_session(packet, arrival, receivers, aux); });
 }
 
 /// `receivers`: the table with the mapping of the destination, if that is external.
-Nat::Drop Nat::translate_session(Arrival const& arrival, MappingTable& receivers, Aux& aux) {
+Nat::Drop Nat::translate_session(packet::Packet const& packet, Arrival const& arrival, MappingTable& receivers,
+                                 Aux& aux) {
   // the receiver first: a packet that reaches nobody makes no mapping
   Mapping const* receiver = arrival.is_inbound ? receivers.find_external(arrival.destination()) : nullptr;
   if (arrival.is_inbound && receiver == nullptr) {
     return kNoMapping;
   }
-  Mapping const* sender = arrival.is_outbound ? mapping_for(arrival.source()) : nullptr;
+  Mapping const* sender =
+      arrival.is_outbound ? mapping_for(arrival.source(), remote_of(arrival.destination())) : nullptr;
   if (arrival.is_outbound && sender == nullptr) {
     return kPoolExhausted;
   }
@@ -349,23 +376,34 @@ Nat::Drop Nat::translate_session(Arrival const& arrival, MappingTable& receivers
       return kNoMapping;
     }
   }
-  const Use use{arrival.tcp_flags, arrival.has_data};
   if (receiver != nullptr) {
-    receivers.note_inbound(*receiver, use);
     aux.destination = receiver->internal_address;
     aux.destination_port = receiver->internal_port;
   }
   if (sender != nullptr) {
-    mappings_.note_outbound(*sender, use);
     aux.source = mappings_.external_of(*sender).address;
     aux.source_port = sender->external_port;
   }
-  aux.rewrite = arrival.protocol == Protocol::kTcp ? kTcp : kUdp;
+  if (arrival.protocol == Protocol::kTcp) {
+    const Segment segment = read_segment(packet);
+    if (receiver != nullptr) {
+      receivers.note_segment(*receiver, Side::kOutside, {aux.source, aux.source_port}, segment);
+    }
+    if (sender != nullptr) {
+      mappings_.note_segment(*sender, Side::kInside, remote_of(arrival.destination()), segment);
+    }
+    aux.rewrite = kTcp;
+    return kNotDropped;
+  }
+  if (sender != nullptr) {
+    mappings_.note_outbound(*sender);
+  }
+  aux.rewrite = kUdp;
   return kNotDropped;
 }
 
 /// Requests go out and replies come in. An echo has one identifier, which names its sender only, so one to an external
-/// address reaches nobody and cannot be hairpinned.
+/// address reaches no host and cannot be hairpinned.
 Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
   const bool is_request = arrival.kind == Kind::kEchoRequest;
   if (arrival.is_outbound != is_request || arrival.is_inbound == is_request) {
@@ -376,7 +414,7 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
     if (sender == nullptr) {
       return kPoolExhausted;
     }
-    mappings_.note_outbound(*sender, {});
+    mappings_.note_outbound(*sender);
     aux.source = mappings_.external_of(*sender).address;
     aux.source_port = sender->external_port;
   } else {
@@ -484,7 +522,12 @@ std::vector<nf::Statistic> Nat::statistics() const {
           {"mappings_expired", counts.expired},
           {"half_open", counts.half_open},
           {"half_open_evicted", counts.half_open_evicted},
+          {"sessions", mappings_.session_counts().live},
+          {"sessions_replaced", mappings_.session_counts().replaced},
+          {"sessions_shared", mappings_.session_counts().shared},
           {"fragments_evicted", fragments_.evicted()},
+          {"echo_replies", echo_replies_},
+          {"echo_replies_over_rate", echo_replies_over_rate_},
           {"memory_bytes", memory_bytes()}};
 }
 

@@ -4,6 +4,7 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/packet_clock.hpp>
 #include <catena/nf/portable.hpp>
+#include <catena/packet/icmp.hpp>
 #include <catena/packet/icmp_error.hpp>
 
 #include <memory>
@@ -24,6 +25,8 @@
 ///   outbound   the source is inside: its endpoint gets a mapping, the packet the mapping's external endpoint
 ///   inbound    the destination is an external address: the packet goes to the internal endpoint of its mapping
 ///   hairpin    both: both endpoints are translated, so the receiver sees the sender's external endpoint
+///
+/// Echo requests to an external address have no mapping; the NAT itself answers them.
 ///
 /// One packet: 10.0.0.5:1234 sends to 198.51.100.7:53. The NAT maps 10.0.0.5:1234 to 203.0.113.1:1234, if that is free,
 /// for all destinations, and any host may reply to it (endpoint-independent mapping and filtering).
@@ -49,7 +52,8 @@ class Nat final : public nf::Nf, public nf::Portable {
         realms_(shards_->config().realms),
         drops_to_inside_(shards_->config().drops_to_inside),
         own_(shards_->table(shard)),
-        mappings_(own_.mappings) {}
+        mappings_(own_.mappings),
+        echo_budget_(shards_->echo_rate(shard), shards_->echo_rate(shard)) {}
 
   nf::Hints hints() const override;
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
@@ -86,14 +90,15 @@ class Nat final : public nf::Nf, public nf::Portable {
 
   void bring_near(std::span<const Arrival> arrivals) const;
   void decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome);
+  bool answer_echo(packet::Packet const& packet, Arrival const& arrival, nf::Outcome& outcome);
   Drop translate(packet::Packet const& packet, Arrival const& arrival, Aux& aux, std::string& record);
-  Drop translate_hairpin(Arrival const& arrival, Aux& aux);
-  Drop translate_session(Arrival const& arrival, MappingTable& receivers, Aux& aux);
+  Drop translate_hairpin(packet::Packet const& packet, Arrival const& arrival, Aux& aux);
+  Drop translate_session(packet::Packet const& packet, Arrival const& arrival, MappingTable& receivers, Aux& aux);
   Drop translate_echo(Arrival const& arrival, Aux& aux);
   Drop translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record);
   static Drop drop_for(packet::QuoteProblem problem);
   Drop follow_first_fragment(packet::Packet const& packet, Aux& aux) const;
-  Mapping const* mapping_for(Endpoint const& internal);
+  Mapping const* mapping_for(Endpoint const& internal, Remote const& remote = {});
   std::optional<Endpoint> internal_of(Endpoint const& external);
   std::unique_lock<std::mutex> hold_mappings() const;
   template <typename Work>
@@ -109,7 +114,10 @@ class Nat final : public nf::Nf, public nf::Portable {
   MappingTable& mappings_;
   FragmentTable fragments_;
   nf::PacketClock clock_;
-  bool is_recording_ = false;  // of the current batch
+  bool is_recording_ = false;        // of the current batch
+  packet::ErrorBudget echo_budget_;  // by the time of clock_
+  std::uint64_t echo_replies_ = 0;
+  std::uint64_t echo_replies_over_rate_ = 0;
 };
 
 }  // namespace catena::nat

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NAT with a million mappings on one core, beside DPDK's rte_hash with the same keys.
-//   nat_lookup      outbound datagrams of known flows in random order: find, refresh, rewrite
-//   nat_answers     inbound datagrams to known mappings in random order: find, rewrite
+//   nat_lookup      outbound packets of known flows in random order: find, refresh, rewrite
+//   nat_answers     inbound packets to known mappings in random order: find, rewrite
 //   nat_create      a new flow with each datagram, until a million live
+//                   UDP; /tcp: each flow is a connection with its state
 //   rte_hash_*      the same endpoints out of the same packets, looked up (in bulks of 64) or added; nothing is
 //   rewritten,
 //                   no port is taken, no time-out is kept, and one table where the NAT has two
@@ -32,6 +33,8 @@ namespace {
 namespace nf = catena::nf;
 namespace packet = catena::packet;
 
+constexpr std::uint8_t kTcp = packet::kProtocolTcp;
+constexpr std::uint8_t kUdp = packet::kProtocolUdp;
 constexpr std::uint32_t kFlows = 1'000'000;
 constexpr std::uint32_t kPackets = 65536;
 constexpr std::uint32_t kBatch = 256;
@@ -51,10 +54,12 @@ Ends flow_ends(std::uint32_t flow) {
   return {0x0A000000 + flow / kFlowsPerHost, 0x08080808, static_cast<std::uint16_t>(5000 + flow % kFlowsPerHost), 53};
 }
 
-/// The packets of every benchmark here: one pool, whose headers are written before each round.
+/// The packets of the benchmarks of a protocol: one pool, whose headers are written before each round.
 class Pool {
  public:
-  Pool() : store_(std::vector<nf::testing::Frame>(kPackets, nf::testing::make_frame(17, 1, 2, 3, 4, "0123456789"))) {}
+  explicit Pool(std::uint8_t protocol)
+      : store_(std::vector<nf::testing::Frame>(kPackets, nf::testing::make_frame(protocol, 1, 2, 3, 4, "0123456789"))) {
+  }
 
   template <typename EndsOf>
   void refill(EndsOf ends_of) {
@@ -84,47 +89,51 @@ class Pool {
   nf::testing::PacketStore store_;
   std::uint64_t now_ns_ = 0;
 };
+template <std::uint8_t protocol>
 Pool& pool() {
-  static Pool pool;
+  static Pool pool(protocol);
   return pool;
 }
 
 std::unique_ptr<nf::testing::CpuNf> make_nat() {
-  auto nat = nf::testing::value_or_throw(
-      nf::testing::make_nf(catena_nf_nat(), "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.32]\n"));
+  auto nat =
+      nf::testing::value_or_throw(nf::testing::make_nf(catena_nf_nat(),
+                                                       "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.32]\n"
+                                                       "max_half_open: 1000000\n"));
   return std::make_unique<nf::testing::CpuNf>(catena_nf_nat(), std::move(nat));
 }
 
 /// Calls `round(count)` for every pool of packets that has flows 0 .. kFlows - 1 in turn.
-template <typename Round>
+template <std::uint8_t protocol, typename Round>
 void for_every_flow(Round round) {
   for (std::uint32_t first = 0; first < kFlows; first += kPackets) {
-    pool().refill([first](std::uint32_t i) { return flow_ends(std::min(first + i, kFlows - 1)); });
+    pool<protocol>().refill([first](std::uint32_t i) { return flow_ends(std::min(first + i, kFlows - 1)); });
     round(first, std::min(kPackets, kFlows - first));
   }
 }
 
 /// A NAT that knows every flow, and the external endpoint of each.
+template <std::uint8_t protocol>
 struct FullNat {
   std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
   std::vector<Ends> answers = std::vector<Ends>(kFlows);
 
   FullNat() {
-    for_every_flow([this](std::uint32_t first, std::uint32_t count) {
-      pool().time([this](packet::Batch const& batch) { nat->process(batch); }, count);
+    for_every_flow<protocol>([this](std::uint32_t first, std::uint32_t count) {
+      pool<protocol>().time([this](packet::Batch const& batch) { nat->process(batch); }, count);
       for (std::uint32_t i = 0; i < count; ++i) {
-        const packet::Packet packet = pool().all()[i];
+        const packet::Packet packet = pool<protocol>().all()[i];
         answers[first + i] = {0x08080808, packet::load_be32(packet.l3() + 12), 53, packet::load_be16(packet.l4())};
       }
     });
   }
 };
 
-template <typename EndsOf, typename Decide>
+template <std::uint8_t protocol, typename EndsOf, typename Decide>
 void measure(benchmark::State& state, EndsOf ends_of, Decide decide) {
   for (auto _ : state) {
-    pool().refill(ends_of);
-    state.SetIterationTime(pool().time(decide));
+    pool<protocol>().refill(ends_of);
+    state.SetIterationTime(pool<protocol>().time(decide));
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kPackets);
 }
@@ -135,10 +144,11 @@ void check_drops(benchmark::State& state, nf::testing::CpuNf const& nat) {
   }
 }
 
+template <std::uint8_t protocol>
 void nat_lookup(benchmark::State& state) {
-  FullNat full;
+  FullNat<protocol> full;
   std::mt19937 random(1);
-  measure(
+  measure<protocol>(
       state, [&](std::uint32_t) { return flow_ends(static_cast<std::uint32_t>(random() % kFlows)); },
       [&](packet::Batch const& batch) { full.nat->process(batch); });
   check_drops(state, *full.nat);
@@ -149,21 +159,23 @@ void nat_lookup(benchmark::State& state) {
   }
 }
 
+template <std::uint8_t protocol>
 void nat_answers(benchmark::State& state) {
-  FullNat full;
+  FullNat<protocol> full;
   std::mt19937 random(1);
-  measure(
+  measure<protocol>(
       state, [&](std::uint32_t) { return full.answers[random() % kFlows]; },
       [&](packet::Batch const& batch) { full.nat->process(batch); });
   check_drops(state, *full.nat);
 }
 
+template <std::uint8_t protocol>
 void nat_create(benchmark::State& state) {
   for (auto _ : state) {
     const std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
     double seconds = 0;
-    for_every_flow([&](std::uint32_t, std::uint32_t count) {
-      seconds += pool().time([&](packet::Batch const& batch) { nat->process(batch); }, count);
+    for_every_flow<protocol>([&](std::uint32_t, std::uint32_t count) {
+      seconds += pool<protocol>().time([&](packet::Batch const& batch) { nat->process(batch); }, count);
     });
     state.SetIterationTime(seconds);
     check_drops(state, *nat);
@@ -229,11 +241,11 @@ class Table {
 
 void rte_hash_lookup_of_flows(benchmark::State& state) {
   Table table;
-  for_every_flow([&](std::uint32_t, std::uint32_t count) {
-    pool().time([&](packet::Batch const& batch) { table.add(batch); }, count);
+  for_every_flow<kUdp>([&](std::uint32_t, std::uint32_t count) {
+    pool<kUdp>().time([&](packet::Batch const& batch) { table.add(batch); }, count);
   });
   std::mt19937 random(1);
-  measure(
+  measure<kUdp>(
       state, [&](std::uint32_t) { return flow_ends(static_cast<std::uint32_t>(random() % kFlows)); },
       [&](packet::Batch const& batch) { table.look_up(batch); });
   table.check(state);
@@ -243,8 +255,8 @@ void rte_hash_add_of_flows(benchmark::State& state) {
   for (auto _ : state) {
     Table table;
     double seconds = 0;
-    for_every_flow([&](std::uint32_t, std::uint32_t count) {
-      seconds += pool().time([&](packet::Batch const& batch) { table.add(batch); }, count);
+    for_every_flow<kUdp>([&](std::uint32_t, std::uint32_t count) {
+      seconds += pool<kUdp>().time([&](packet::Batch const& batch) { table.add(batch); }, count);
     });
     state.SetIterationTime(seconds);
     table.check(state);
@@ -252,10 +264,13 @@ void rte_hash_add_of_flows(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kFlows);
 }
 
-BENCHMARK(nat_lookup)->UseManualTime();
-BENCHMARK(nat_answers)->UseManualTime();
+BENCHMARK(nat_lookup<kUdp>)->Name("nat_lookup")->UseManualTime();
+BENCHMARK(nat_answers<kUdp>)->Name("nat_answers")->UseManualTime();
+BENCHMARK(nat_lookup<kTcp>)->Name("nat_lookup/tcp")->UseManualTime();
+BENCHMARK(nat_answers<kTcp>)->Name("nat_answers/tcp")->UseManualTime();
 BENCHMARK(rte_hash_lookup_of_flows)->UseManualTime();
-BENCHMARK(nat_create)->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
+BENCHMARK(nat_create<kUdp>)->Name("nat_create")->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
+BENCHMARK(nat_create<kTcp>)->Name("nat_create/tcp")->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
 BENCHMARK(rte_hash_add_of_flows)->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
 
 }  // namespace

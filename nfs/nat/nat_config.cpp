@@ -11,6 +11,8 @@ constexpr std::string_view kInside = "inside";
 constexpr std::string_view kExternal = "external";
 constexpr std::string_view kPorts = "ports";
 constexpr std::string_view kInsidePorts = "inside_ports";
+constexpr std::int64_t kMaxEchoRate = 1'000'000;
+constexpr std::int64_t kMaxSessionsPerMapping = 255;  // searched for each segment
 constexpr std::int64_t kMaxTimeoutSeconds = 30 * 24 * 3600;
 
 /// Walks a word of the configuration from its start.
@@ -153,7 +155,18 @@ Result<NatConfig> read_nat_config(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::int64_t half_open,
                           config.integer_or("max_half_open", std::max<std::int64_t>(1, most / 2), 1, most));
   mappings.max_half_open = static_cast<std::uint32_t>(half_open);
+  const std::int64_t sessions_default = std::min<std::int64_t>(most + most / 4, HashIndex::kMaxEntries);
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t sessions,
+                          config.integer_or("max_sessions", sessions_default, most, HashIndex::kMaxEntries));
+  mappings.further_sessions = static_cast<std::uint32_t>(sessions - most);
+  CATENA_ASSIGN_OR_RETURN(
+      const std::int64_t per_mapping,
+      config.integer_or("max_sessions_per_mapping", mappings.max_sessions_per_mapping, 1, kMaxSessionsPerMapping));
+  mappings.max_sessions_per_mapping = static_cast<std::uint32_t>(per_mapping);
   CATENA_ASSIGN_OR_RETURN(result.drops_to_inside, read_drops_to_inside(config));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t echo_rate,
+                          config.integer_or("echo_rate", result.echo_rate, 0, kMaxEchoRate));
+  result.echo_rate = static_cast<std::uint32_t>(echo_rate);
   CATENA_ASSIGN_OR_RETURN(mappings.timeouts, read_timeouts(config));
   CATENA_RETURN_IF_ERROR(config.finish());
   for (AddressRange const& range : result.realms.external) {

@@ -47,6 +47,7 @@ struct NatConfig {
   nf::Shard shard;
   Realms realms;
   bool drops_to_inside = true;      ///< drop packets from outside to an inside address
+  std::uint32_t echo_rate = 1000;   ///< echo replies per second of all shards
   MappingTable::Settings mappings;  ///< of all shards
 };
 

@@ -28,6 +28,19 @@ void expect_same(RunResult const& expected, RunResult const& actual) {
 
 }  // namespace
 
+Frame echo_answer(Frame const& request) {
+  Frame answer = echo_reply(destination_of(request), source_of(request), packet::load_be16(&request[kL4 + 4]),
+                            packet::load_be16(&request[kL4 + 6]));
+  std::swap_ranges(answer.begin(), answer.begin() + 6, answer.begin() + 6);
+  return answer;
+}
+
+Frame with_numbers(Frame segment, std::uint32_t sequence, std::uint32_t acknowledged) {
+  packet::store_be32(&segment[kL4 + 4], sequence);
+  packet::store_be32(&segment[kL4 + 8], acknowledged);
+  return with_checksums(std::move(segment));
+}
+
 Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) {
   return make_nf(catena_nf_nat(), with_room(yaml, "max_mappings"));
 }

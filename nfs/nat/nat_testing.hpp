@@ -45,6 +45,11 @@ inline Frame echo_reply(std::uint32_t source, std::uint32_t destination, std::ui
   return nf::testing::make_echo(source, destination, identifier, sequence, "abcde", 0);
 }
 
+/// The NAT's answer to an echo request.
+Frame echo_answer(Frame const& request);
+/// The TCP segment with these sequence and acknowledgement numbers.
+Frame with_numbers(Frame segment, std::uint32_t sequence, std::uint32_t acknowledged);
+
 /// An NF with this configuration.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = kOneAddress);
 /// Runs the NF over the frames on the CPU and on every device, with units of several sizes, expects equal frames,

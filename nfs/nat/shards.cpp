@@ -21,13 +21,17 @@ Shards::Shards(NatConfig config)
   }
 }
 
+std::uint32_t Shards::part_of(std::uint32_t limit, std::uint32_t shard) const {
+  return limit == 0 ? 0 : static_cast<std::uint32_t>(nf::Shard{shard, count()}.part_of(limit));
+}
+
 MappingTable::Settings Shards::settings_of(std::uint32_t shard) const {
-  const nf::Shard place{shard, count()};
   MappingTable::Settings settings = config_.mappings;
   settings.ports = ports_.part(shard);
   settings.identifiers = identifiers_.part(shard);
-  settings.max_mappings = static_cast<std::uint32_t>(place.part_of(settings.max_mappings));
-  settings.max_half_open = static_cast<std::uint32_t>(place.part_of(settings.max_half_open));
+  settings.max_mappings = part_of(settings.max_mappings, shard);
+  settings.max_half_open = part_of(settings.max_half_open, shard);
+  settings.further_sessions = part_of(settings.further_sessions, shard);
   return settings;
 }
 

@@ -46,10 +46,14 @@ class Shards {
   std::optional<std::uint32_t> shard_of_external(Endpoint const& endpoint) const {
     return (endpoint.protocol == Protocol::kIcmp ? identifiers_ : ports_).part_with(endpoint.port);
   }
+  /// Echo replies per second of one shard.
+  std::uint32_t echo_rate(std::uint32_t shard) const { return part_of(config_.echo_rate, shard); }
   /// Of all tables.
   std::size_t memory_bytes() const;
 
  private:
+  /// The part of a shard in a limit of all; 0 only of 0.
+  std::uint32_t part_of(std::uint32_t limit, std::uint32_t shard) const;
   MappingTable::Settings settings_of(std::uint32_t shard) const;
 
   NatConfig config_;

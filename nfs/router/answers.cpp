@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers.hpp"
 
-#include <catena/core/text.hpp>
+#include <catena/nf/replies.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -29,8 +29,6 @@ constexpr std::uint32_t kSenderAddress = 14;
 constexpr std::uint32_t kTargetMac = 18;
 constexpr std::uint32_t kTargetAddress = 24;
 
-constexpr std::uint8_t kEchoRequest = 8;
-
 /// The ARP packet in the frame; null for another frame, and for ARP of other networks.
 std::uint8_t* arp_of(packet::Packet const& packet) {
   std::uint32_t at = 2 * kMacBytes;
@@ -51,13 +49,6 @@ void drop(packet::Packet const& packet, Decision decision, nf::Outcome& outcome)
   outcome.drop(packet, decision - 1);
   if (outcome.recording()) {
     outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(decision - 1), "");
-  }
-}
-
-/// Says in the record what is about to become a reply; its line is about the packet as it came.
-void note_reply(packet::Packet const& packet, std::string_view with, nf::Outcome& outcome) {
-  if (outcome.recording()) {
-    outcome.record(packet, packet::Verdict::kReply, -1, concat("\"reply\":\"", with, "\""));
   }
 }
 
@@ -112,7 +103,7 @@ void Answers::take_unsupported(packet::Packet const& packet, nf::Outcome& outcom
   std::uint8_t* arp = arp_of(packet);
   if (arp != nullptr && answer_arp(packet, arp)) {
     ++arp_replies_;
-    note_reply(packet, "arp", outcome);
+    nf::note_reply(packet, "arp", outcome);
     outcome.reply(packet);
   } else {
     drop(packet, arp != nullptr ? kArp : kControlFrame, outcome);
@@ -120,14 +111,10 @@ void Answers::take_unsupported(packet::Packet const& packet, nf::Outcome& outcom
 }
 
 bool Answers::answer_echo(packet::Packet const& packet, nf::Outcome& outcome) {
-  const std::uint8_t* request = packet.l4();
-  if (!packet.is(packet::kIcmp) || packet.is(packet::kFragment) || request[0] != kEchoRequest || request[1] != 0 ||
-      !packet::may_report(packet)) {
+  if (!nf::may_answer_echo(packet)) {
     return false;
   }
-  note_reply(packet, "echo", outcome);
-  packet::make_echo_reply(packet);
-  outcome.reply(packet);
+  nf::answer_echo(packet, outcome);
   ++echo_replies_;
   return true;
 }
@@ -147,7 +134,7 @@ bool Answers::answer(packet::Packet const& packet, Decision decision, nf::Outcom
     ++over_rate_;
     return false;
   }
-  note_reply(packet, decision == kTtlExpired ? "time_exceeded" : "net_unreachable", outcome);
+  nf::note_reply(packet, decision == kTtlExpired ? "time_exceeded" : "net_unreachable", outcome);
   packet::make_icmp_error(packet, decision == kTtlExpired ? packet::kTtlExceeded : packet::kNetUnreachable,
                           interface_of(packet).address);
   outcome.reply(packet);

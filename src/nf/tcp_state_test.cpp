@@ -9,7 +9,8 @@
 namespace catena::nf {
 namespace {
 
-/// The phase after segments as in "S< SA> A<": flags, then < from the initiator or > from the responder; D: with data.
+/// The phase after segments as in "S< SA> A<": flags, then < from the initiator or > from the responder; D is for the
+/// reader, that there is data.
 TcpPhase after(std::string_view segments) {
   std::uint8_t state = 0;
   TcpSegment segment{};
@@ -19,7 +20,6 @@ TcpPhase after(std::string_view segments) {
                                                                : c == 'F' ? kTcpFin
                                                                : c == 'R' ? kTcpRst
                                                                           : 0));
-    segment.has_data = segment.has_data || c == 'D';
     if (c == '<' || c == '>') {
       segment.is_from_initiator = c == '<';
       state = next_tcp_state(state, segment);
@@ -86,15 +86,10 @@ TEST(TcpState, a_syn_of_the_initiator_begins_a_closing_one_anew) {
   }
 }
 
-TEST(TcpState, data_after_both_fins_is_of_another_connection) {
-  EXPECT_EQ(after(kOpen + "AF< AF> A< AD<"), TcpPhase::kEstablished);
-  EXPECT_EQ(after(kOpen + "AF< AF> A< AD>"), TcpPhase::kClosing) << "the responder alone";
-}
-
 TEST(TcpState, every_state_and_segment_leads_to_known_bits_and_the_responder_alone_to_nothing_longer) {
   for (std::uint32_t state = 0; state < 32; ++state) {
-    for (std::uint32_t bits = 0; bits < 1024; ++bits) {
-      const TcpSegment segment{static_cast<std::uint8_t>(bits), (bits & 256) != 0, (bits & 512) != 0};
+    for (std::uint32_t bits = 0; bits < 512; ++bits) {
+      const TcpSegment segment{static_cast<std::uint8_t>(bits), (bits & 256) != 0};
       const std::uint8_t next = next_tcp_state(static_cast<std::uint8_t>(state), segment);
       ASSERT_LT(next, 32);
       const bool becomes_established = tcp_phase(next) == TcpPhase::kEstablished &&

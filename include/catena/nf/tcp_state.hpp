@@ -40,7 +40,6 @@ constexpr TcpPhase tcp_phase(std::uint8_t state) {
 struct TcpSegment {
   std::uint8_t flags;
   bool is_from_initiator;
-  bool has_data;
 };
 
 /// The state after a segment.
@@ -49,8 +48,7 @@ struct TcpSegment {
 ///   initiator with a forged address that never sees the answer, cannot open a connection.
 /// - A RST is valid until the initiator's next segment, so one forged RST ends no connection (RFC 7857 section 2.2).
 ///   Later segments of the responder do not undo a RST.
-/// - FINs of both sides close. Later data of the initiator belongs to another connection with the same entry, as in a
-///   NAT, and clears both FINs.
+/// - FINs of both sides close.
 /// - A SYN of the initiator restarts a closing connection, and does not change an established one.
 constexpr std::uint8_t next_tcp_state(std::uint8_t state, TcpSegment const& segment) {
   const auto with = [](std::uint8_t bits, int more) { return static_cast<std::uint8_t>(bits | more); };
@@ -69,9 +67,6 @@ constexpr std::uint8_t next_tcp_state(std::uint8_t state, TcpSegment const& segm
     state = without(state, kTcpReset);
     if ((state & kTcpAnswered) != 0) {
       state = with(state, kTcpOpened);
-    }
-    if (segment.has_data && (segment.flags & kTcpFin) == 0 && tcp_phase(state) == TcpPhase::kClosing) {
-      state = without(state, kTcpFinFromInitiator | kTcpFinFromResponder);
     }
   } else {
     state = with(state, kTcpAnswered);

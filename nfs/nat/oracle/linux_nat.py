@@ -7,90 +7,23 @@ Two network namespaces, both removed at the end: a router with nftables' masquer
 raw sockets send and receive. A router takes one off the TTL and writes MAC addresses, which a NAT alone does not: both are
 put back. Exits with status 77 and the reason where this machine does not let us make such namespaces.
 """
-import ctypes
 import os
 import random
 import select
 import socket
 import struct
-import subprocess
 import sys
 import time
 
 from frames import write_frames
+from masquerade import CANNOT, END_MACS, ROUTER_MACS, open_ends, raw_bytes, set_up, tear_down
 from sessions import sessions
 
-CANNOT = 77
-ROUTER = "catena-nat-r%d" % os.getpid()
-ENDS = "catena-nat-e%d" % os.getpid()
-ROUTER_MACS = {"in": "02:00:00:00:01:01", "out": "02:00:00:00:02:01"}
-END_MACS = {"in": "02:00:00:00:01:02", "out": "02:00:00:00:02:02"}
-RULES = """
-table ip nat {
-  chain postrouting {
-    type nat hook postrouting priority 100;
-    oifname "out" masquerade
-  }
-}
-"""
 # conntrack must not judge TCP sequence numbers: the sessions are no real connections
 SETTINGS = """
-net.ipv4.ip_forward=1
-net.ipv4.conf.all.rp_filter=0
-net.ipv4.conf.default.rp_filter=0
-net.ipv4.conf.in.rp_filter=0
-net.ipv4.conf.out.rp_filter=0
 net.netfilter.nf_conntrack_tcp_be_liberal=1
 net.netfilter.nf_conntrack_tcp_loose=1
 """
-
-
-def run(command, **more):
-    done = subprocess.run(command.split(), capture_output=True, text=True, **more)
-    if done.returncode != 0:
-        raise OSError("%s: %s" % (command, done.stderr.strip()))
-
-
-def in_router(command, **more):
-    run("ip netns exec %s %s" % (ROUTER, command), **more)
-
-
-def set_up():
-    run("ip netns add " + ROUTER)
-    run("ip netns add " + ENDS)
-    for link, address in (("in", "10.255.255.1/24"), ("out", "203.0.113.1/24")):
-        run("ip link add %s netns %s address %s type veth peer name %s netns %s address %s"
-            % (link, ROUTER, ROUTER_MACS[link], link, ENDS, END_MACS[link]))
-        run("ip netns exec %s ip link set %s up" % (ENDS, link))
-        in_router("ip link set %s up" % link)
-        in_router("ip address add %s dev %s" % (address, link))
-    for link, gateway, route in (("in", "10.255.255.254", "10.0.0.0/8"), ("out", "203.0.113.254", "default")):
-        in_router("ip neighbour add %s lladdr %s dev %s nud permanent" % (gateway, END_MACS[link], link))
-        in_router("ip route add %s via %s" % (route, gateway))
-    in_router("nft -f -", input=RULES)
-    in_router("sysctl -q " + " ".join(SETTINGS.split()))
-
-
-def tear_down():
-    for name in (ROUTER, ENDS):
-        subprocess.run(["ip", "netns", "delete", name], capture_output=True)
-
-
-def raw_bytes(mac):
-    return bytes.fromhex(mac.replace(":", ""))
-
-
-def open_ends():
-    """A raw socket on each link's far end. The process moves into their namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open("/run/netns/" + ENDS) as namespace:
-        if libc.setns(namespace.fileno(), 0) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
-    sockets = {}
-    for link in ("in", "out"):
-        sockets[link] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
-        sockets[link].bind((link, 0x0800))
-    return sockets
 
 
 def header_checksum(header):
@@ -127,7 +60,7 @@ def exchange(sockets, from_inside, frame):
 def main():
     random.seed(21)
     try:
-        set_up()
+        set_up(SETTINGS)
         sockets = open_ends()
     except OSError as problem:
         print(problem)
