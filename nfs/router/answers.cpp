@@ -3,9 +3,11 @@
 
 #include <catena/nf/replies.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/rewrite.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace catena::router {
 namespace {
@@ -28,6 +30,63 @@ constexpr std::uint32_t kSenderMac = 8;
 constexpr std::uint32_t kSenderAddress = 14;
 constexpr std::uint32_t kTargetMac = 18;
 constexpr std::uint32_t kTargetAddress = 24;
+
+constexpr std::uint8_t kEchoRequest = 8;
+
+struct NamedError {
+  std::string_view name;  ///< in records
+  packet::IcmpError error;
+};
+
+/// Whether the UDP checksum is right or absent (RFC 768).
+bool has_right_udp_checksum(packet::Packet const& packet) {
+  const std::uint8_t* udp = packet.l4();
+  if (packet::load_be16(udp + packet::kUdpChecksumAt) == 0) {
+    return true;
+  }
+  const std::uint32_t bytes = packet::kUdpBytes + packet.layers().payload_length;
+  const std::uint64_t pseudo_header =
+      packet::checksum_add(packet.l3() + packet::kIpSourceAt, 8, packet::kProtocolUdp + bytes);
+  return packet::checksum_finish(packet::checksum_add(udp, bytes, pseudo_header)) == 0;
+}
+
+/// The error about a packet to the router itself, which has no services but echo (RFC 1122, section 3.2.2.1).
+std::optional<NamedError> error_of_service(packet::Packet const& packet) {
+  if (packet.is(packet::kFragment)) {
+    return std::nullopt;
+  }
+  switch (packet.l3()[9]) {
+    case packet::kProtocolIcmp:
+      return std::nullopt;
+    case packet::kProtocolUdp:
+      return packet.is(packet::kUdp) && has_right_udp_checksum(packet)
+                 ? std::optional(NamedError{"port_unreachable", packet::kPortUnreachable})
+                 : std::nullopt;
+    default:
+      return NamedError{"protocol_unreachable", packet::kProtocolUnreachable};
+  }
+}
+
+/// The error about a packet that is not forwarded because of `decision`.
+std::optional<NamedError> error_of(packet::Packet const& packet, Decision decision, HeaderOptions const& options) {
+  switch (decision) {
+    case kTtlExpired:
+      return NamedError{"time_exceeded", packet::kTtlExceeded};
+    case kNoRoute:
+      return NamedError{"net_unreachable", packet::kNetUnreachable};
+    case kBadOptions:
+      return NamedError{"parameter_problem", packet::parameter_problem(options.problem)};
+    case kToRouter:
+      return error_of_service(packet);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::uint32_t ms_since_midnight(std::uint64_t time_ns) {
+  constexpr std::uint64_t kMsPerDay = 86'400'000;
+  return static_cast<std::uint32_t>(time_ns / 1'000'000 % kMsPerDay);
+}
 
 /// The ARP packet in the frame; null for another frame, and for ARP of other networks.
 std::uint8_t* arp_of(packet::Packet const& packet) {
@@ -63,17 +122,19 @@ Answers::Answers(PortTable const& ports, AnswerOptions const& options, std::shar
   for (auto const& [port, entry] : ports) {
     if (entry.address.address != 0) {
       interfaces_.push_back({port, entry.address.address, entry.own});
+      own_.push_back(entry.address.address);
     }
   }
 }
 
-/// The interface that the packet came in on; the first one where that has no address, or none is known. The address
-/// that answers come from (RFC 1812, section 4.3.2.4).
-Answers::Interface const& Answers::interface_of(packet::Packet const& packet) const {
+/// The interface of a port; the first one where that has no address, or none is known. Precondition: has_addresses().
+Answers::Interface const& Answers::interface_of(std::uint16_t port) const {
   const auto found = std::find_if(interfaces_.begin(), interfaces_.end(),
-                                  [&](Interface const& interface) { return interface.port == packet.ingress(); });
+                                  [&](Interface const& interface) { return interface.port == port; });
   return found != interfaces_.end() ? *found : interfaces_.front();
 }
+
+bool Answers::is_own(std::uint32_t address) const { return std::ranges::find(own_, address) != own_.end(); }
 
 bool Answers::answer_arp(packet::Packet const& packet, std::uint8_t* arp) const {
   const std::uint32_t wanted = packet::load_be32(arp + kTargetAddress);
@@ -110,36 +171,63 @@ void Answers::take_unsupported(packet::Packet const& packet, nf::Outcome& outcom
   }
 }
 
-bool Answers::answer_echo(packet::Packet const& packet, nf::Outcome& outcome) {
-  if (!nf::may_answer_echo(packet)) {
-    return false;
+void Answers::record_hop(packet::Packet const& packet, HeaderOptions const& options, std::uint16_t port) const {
+  if (has_addresses()) {
+    router::record_hop(packet.l3(), options,
+                       {interface_of(port).address, ms_since_midnight(packet.arrival_ns()), own_});
+  }
+}
+
+Decision Answers::answer_echo(packet::Packet const& packet, HeaderOptions const& options, nf::Outcome& outcome) {
+  if (!packet::may_report(packet)) {
+    return kToRouter;
+  }
+  if (!packet::has_right_icmp_checksum(packet)) {
+    return kBadIcmpChecksum;
+  }
+  if (options.end != 0) {
+    const std::uint32_t own = packet::load_be32(packet.l3() + packet::kIpDestinationAt);
+    router::record_hop(packet.l3(), options, {own, ms_since_midnight(packet.arrival_ns()), own_});
   }
   nf::answer_echo(packet, outcome);
   ++echo_replies_;
-  return true;
+  return kForward;
 }
 
-bool Answers::answer(packet::Packet const& packet, Decision decision, nf::Outcome& outcome) {
-  if (interfaces_.empty()) {
+bool Answers::send_error(packet::Packet const& packet, Decision decision, HeaderOptions const& options,
+                         nf::Outcome& outcome) {
+  if (options_.icmp_rate == 0 || !packet::may_report(packet)) {
     return false;
   }
-  if (decision == kToRouter) {
-    return answer_echo(packet, outcome);
-  }
-  const bool is_told = decision == kTtlExpired || decision == kNoRoute;
-  if (!is_told || options_.icmp_rate == 0 || !packet::may_report(packet)) {
+  const std::optional<NamedError> error = error_of(packet, decision, options);
+  if (!error) {
     return false;
   }
   if (!budget_->take(packet.arrival_ns())) {
     ++over_rate_;
     return false;
   }
-  nf::note_reply(packet, decision == kTtlExpired ? "time_exceeded" : "net_unreachable", outcome);
-  packet::make_icmp_error(packet, decision == kTtlExpired ? packet::kTtlExceeded : packet::kNetUnreachable,
-                          interface_of(packet).address);
+  nf::note_reply(packet, error->name, outcome);
+  // from the address that the packet was for, as a host answers, else from that of the port (RFC 1812, section 4.3.2.4)
+  const std::uint32_t destination = packet::load_be32(packet.l3() + packet::kIpDestinationAt);
+  packet::make_icmp_error(packet, error->error,
+                          is_own(destination) ? destination : interface_of(packet.ingress()).address);
   outcome.reply(packet);
   ++errors_;
   return true;
+}
+
+Decision Answers::answer(packet::Packet const& packet, Decision decision, HeaderOptions const& options,
+                         nf::Outcome& outcome) {
+  if (!has_addresses()) {
+    return decision;
+  }
+  const bool is_echo_request = decision == kToRouter && packet.is(packet::kIcmp) && !packet.is(packet::kFragment) &&
+                               packet.l4()[0] == kEchoRequest;
+  if (is_echo_request) {
+    return answer_echo(packet, options, outcome);
+  }
+  return send_error(packet, decision, options, outcome) ? kForward : decision;
 }
 
 std::vector<nf::Statistic> Answers::statistics() const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "header_options.hpp"
 #include "next_hops.hpp"
 #include "router.layout.hpp"
 
@@ -39,8 +40,12 @@ class Answers {
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome);
 
   /// Answers a packet that the router does not forward because of `decision`: an echo request to the router, or with an
-  /// error giving the reason, if one may be sent. False if the packet is only to be dropped.
-  bool answer(packet::Packet const& packet, Decision decision, nf::Outcome& outcome);
+  /// error giving the reason, if one may be sent. `options`: of its header. Returns kForward if it is answered, else
+  /// the reason to drop it.
+  Decision answer(packet::Packet const& packet, Decision decision, HeaderOptions const& options, nf::Outcome& outcome);
+
+  /// Records the router in the options of a packet that leaves by `port`. Without addresses the packet stays as it is.
+  void record_hop(packet::Packet const& packet, HeaderOptions const& options, std::uint16_t port) const;
 
   std::vector<nf::Statistic> statistics() const;
 
@@ -50,12 +55,15 @@ class Answers {
     std::uint32_t address;
     MacAddress mac;
   };
-  Interface const& interface_of(packet::Packet const& packet) const;
+  Interface const& interface_of(std::uint16_t port) const;
+  bool is_own(std::uint32_t address) const;
   bool answer_arp(packet::Packet const& packet, std::uint8_t* arp) const;
-  bool answer_echo(packet::Packet const& packet, nf::Outcome& outcome);
+  Decision answer_echo(packet::Packet const& packet, HeaderOptions const& options, nf::Outcome& outcome);
+  bool send_error(packet::Packet const& packet, Decision decision, HeaderOptions const& options, nf::Outcome& outcome);
 
   AnswerOptions options_;
   std::vector<Interface> interfaces_;  ///< ports with an address, by port
+  std::vector<std::uint32_t> own_;     ///< the addresses
   std::shared_ptr<packet::ErrorBudget> budget_;
   std::uint64_t arp_replies_ = 0;
   std::uint64_t echo_replies_ = 0;

@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "router.hpp"
+
+namespace {
+
+/// `frame` with two words of options.
+catena::nf::testing::Frame with_option(catena::nf::testing::Frame frame, std::initializer_list<std::uint8_t> option) {
+  frame = catena::nf::testing::with_options(std::move(frame), 2);
+  std::copy(option.begin(), option.end(), frame.begin() + 34);
+  return catena::nf::testing::with_header_checksum(std::move(frame));
+}
+
+}  // namespace
 
 CATENA_NF_CONFORMANCE(router, catena_nf_router(), [] {
   return Subject{.yaml =
@@ -19,10 +33,18 @@ CATENA_NF_CONFORMANCE(router, catena_nf_router(), [] {
                             make_frame(17, 0xC0A80001, 0x7F000001, 1, 2, "to nowhere"),
                             make_frame(17, 0xC0A80001, 0xE0000105, 1, 2, "to a group"),
                             make_frame(17, 0xC0A80001, 0x0A0000FF, 1, 2, "to all"),
-                            make_frame(17, 0xC0A80001, 0x0A0000FE, 1, 2, "to the router")},
+                            make_frame(1, 0xC0A80001, 0x0A0000FE, 1, 2, "to the router"),
+                            with_option(make_frame(17, 0xC0A80001, 0x0A000001, 1, 2, "recorded"), {7, 7, 4}),
+                            with_option(make_frame(17, 0xC0A80001, 0x0A0102F3, 1, 2, "timed"), {68, 8, 5}),
+                            with_option(make_frame(17, 0xC0A80001, 0x0A000001, 1, 2, "malformed"), {7, 9, 4}),
+                            with_option(make_frame(17, 0xE0000001, 0x0A000001, 1, 2, "of a group"), {7, 9, 4}),
+                            with_option(make_frame(1, 0xC0A80001, 0x0A000001, 0x0301, 1, "an error"), {7, 9, 4}),
+                            with_option(make_frame(17, 0xC0A80001, 0x0A000001, 1, 2, "led"), {131, 7, 4}),
+                            make_frame(17, 0x0A0000FE, 0x0A000001, 1, 2, "from the router")},
                  .reached = {{"no_route", 1},
                              {"ttl_expired", 1},
-                             {"martian_source", 1},
+                             {"martian_source", 3},
+                             {"source_route", 1},
                              {"martian_destination", 1},
                              {"multicast", 1},
                              {"broadcast", 1},

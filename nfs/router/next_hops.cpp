@@ -2,6 +2,7 @@
 #include "next_hops.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace catena::router {
 
@@ -50,6 +51,19 @@ std::vector<lpm::Route> with_special_routes(std::vector<lpm::Route> routes, std:
                            [](lpm::Route const& a, lpm::Route const& b) { return !before(a, b) && !before(b, a); }),
                merged.end());
   return merged;
+}
+
+std::vector<std::uint32_t> address_table(std::vector<lpm::Route> const& special) {
+  std::vector<std::uint32_t> table(std::bit_ceil(2 * special.size() + 1));
+  const auto size = static_cast<std::uint32_t>(table.size());
+  for (lpm::Route const& route : special) {
+    std::uint32_t at = first_in_table(route.address, size);
+    while (table[at] != 0) {
+      at = (at + 1) & (size - 1);
+    }
+    table[at] = route.address;
+  }
+  return table;
 }
 
 NextHops::NextHops(std::span<const lpm::Route> routes, PortTable const& ports)

@@ -57,6 +57,9 @@ std::vector<lpm::Route> special_routes(PortTable const& ports);
 /// `routes` merged with `special`, sorted; a special route replaces a route to the same single address. Pure.
 std::vector<lpm::Route> with_special_routes(std::vector<lpm::Route> routes, std::vector<lpm::Route> const& special);
 
+/// The addresses of `special`, which no host can have, in the form of is_in_table(). Pure.
+std::vector<std::uint32_t> address_table(std::vector<lpm::Route> const& special);
+
 /// Next hops and decisions, by next hop number (lpm::PortNumbers).
 class NextHops {
  public:

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/testing/scratch_folder.hpp>
+#include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/run_everywhere.hpp>
 #include <catena/packet/headers.hpp>
@@ -238,10 +239,71 @@ TEST_F(Rfc1812, errors_are_no_more_than_the_rate_allows) {
             7);
 }
 
-TEST_F(Rfc1812, the_router_answers_echo_requests_and_nothing_else_that_is_for_it) {
+TEST_F(Rfc1812, no_packet_from_its_own_or_a_broadcast_address_is_forwarded_or_answered) {
+  std::vector<Frame> frames;
+  for (const std::uint32_t src : {0x0A090001U, 0xC6336401U, 0x0A0900FFU, 0x0A090000U, 0xC63364FFU, 0xC6336400U}) {
+    frames.push_back(from_host(src, kServer));
+    frames.push_back(from_host(src, kServer, 1));
+    frames.push_back(with_macs(nf::testing::make_echo(src, kOwn, 7, 1, "hello"), kLanMac, kHostMac));
+  }
+  expect_dropped(frames, "martian_source", kWithAddresses);
+  expect_forwarded({from_host(0x0A0900FE, kServer), from_host(0x0A0901FF, kServer)}, kWithAddresses);
+  expect_forwarded({from_host(0x0A090001, kServer), from_host(0xC63364FF, kServer)});  // it has no address there
+}
+
+TEST_F(Rfc1812, sources_are_found_among_those_of_many_ports) {
+  std::string yaml = "routes: routes.txt\nports:\n";
+  std::vector<Frame> own;
+  std::vector<Frame> hosts;
+  for (std::uint32_t port = 0; port < 200; ++port) {
+    yaml += concat("  - {port: ", port, ", mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 11.0.",
+                   port, ".1/24}\n");
+    const std::uint32_t network = 0x0B000000 + (port << 8);
+    for (const std::uint32_t host : {0U, 1U, 255U}) {
+      own.push_back(from_host(network + host, kServer));
+    }
+    hosts.push_back(from_host(network + 2, kServer));
+  }
+  expect_dropped(own, "martian_source", yaml);
+  expect_forwarded(hosts, yaml);
+}
+
+TEST_F(Rfc1812, options_are_dropped_for_a_reason_of_their_own_with_and_without_addresses) {
+  const auto with_option = [](std::initializer_list<std::uint8_t> bytes) {
+    Frame frame = nf::testing::with_options(from_host(kHost, kServer), 2);
+    std::copy(bytes.begin(), bytes.end(), frame.begin() + 34);
+    return with_header_checksum(std::move(frame));
+  };
+  const Frame loose = with_option({131, 7, 4, 10, 9, 0, 3, 0});
+  const Frame strict = with_option({137, 7, 8, 10, 9, 0, 3, 0});
+  const Frame malformed = with_option({7, 9, 4, 0, 0, 0, 0, 0});
+  const Frame recorded = with_option({7, 7, 4, 0, 0, 0, 0, 0});
+  const std::string quiet = std::string(kWithAddresses) + "icmp_rate: 0\n";
+  for (std::string const& yaml : {std::string("routes: routes.txt"), quiet}) {
+    expect_dropped({loose, strict}, "source_route", yaml);
+    expect_dropped({malformed}, "bad_options", yaml);
+  }
+  expect_dropped({loose, strict}, "source_route", kWithAddresses);
+  const RunResult answered = run({malformed}, kWithAddresses);
+  EXPECT_THAT(answered.records[0], HasSubstr(R"("reply":"parameter_problem")"));
+  EXPECT_EQ(answered.packets[0].frame[34], 12);
+  EXPECT_EQ(answered.packets[0].frame[38], 20) << "the option";
+  // without an address there is nothing to record
+  const Frame kept = run({recorded}).packets[0].frame;
+  EXPECT_TRUE(std::equal(kept.begin() + 34, kept.end(), recorded.begin() + 34));
+}
+
+TEST_F(Rfc1812, an_echo_request_with_a_wrong_checksum_is_not_answered) {
+  Frame ping = with_macs(nf::testing::make_echo(kHost, kOwn, 7, 1, "hello"), kLanMac, kHostMac);
+  ping[36] ^= 1;
+  expect_dropped({ping}, "bad_icmp_checksum", kWithAddresses);
+}
+
+TEST_F(Rfc1812, the_router_answers_echo_requests_and_says_that_it_has_nothing_else) {
   const Frame ping = with_macs(nf::testing::make_echo(kHost, kOwn, 7, 1, "hello"), kLanMac, kHostMac);
   const Frame far = with_macs(nf::testing::make_echo(kHost, 0xC6336401, 7, 1, "hello"), kLanMac, kHostMac);
-  const RunResult result = run({ping, far, from_host(kHost, kOwn)}, kWithAddresses);
+  const Frame query = with_macs(nf::testing::make_icmp(17, 0, kHost, kOwn, 0, Frame(4)), kLanMac, kHostMac);
+  const RunResult result = run({ping, far, from_host(kHost, kOwn), query}, kWithAddresses);
   for (const std::size_t i : {0U, 1U}) {
     Frame const& reply = result.packets[i].frame;
     ASSERT_EQ(result.packets[i].verdict, packet::Verdict::kReply);
@@ -253,6 +315,9 @@ TEST_F(Rfc1812, the_router_answers_echo_requests_and_nothing_else_that_is_for_it
     EXPECT_TRUE(nf::testing::has_right_checksums(reply));
     EXPECT_TRUE(std::equal(ping.begin() + 38, ping.end(), reply.begin() + 38)) << "identifier, number, data";
   }
+  EXPECT_EQ(result.packets[2].frame[34], 3) << "destination unreachable";
+  EXPECT_EQ(result.packets[2].frame[35], 3) << "port";
+  EXPECT_THAT(result.records[2], HasSubstr(R"("reply":"port_unreachable")"));
   EXPECT_EQ(result.dropped("to_router"), 1U);
 }
 

@@ -18,24 +18,32 @@ namespace {
 // Packets looked up at once: enough to keep loads of headers and tables in flight, few enough that a header read for
 // the lookup is still near when it is rewritten.
 constexpr std::uint32_t kChunk = 64;
+constexpr std::uint8_t kPlainHeader = 0x45;  // version 4, no options
 
 /// In the order of Decision.
-constexpr std::array<nf::DropReason, 12> kDropReasons{{
+constexpr std::array<nf::DropReason, 15> kDropReasons{{
     {"ttl_expired", "time to live 0 or 1 on arrival"},
     {"no_route", "no prefix of the routes file matches the destination"},
     {"to_router", "to one of the router's own addresses, and no echo request"},
     {"broadcast", "to 255.255.255.255, or to all hosts of a network at one of the router's ports"},
     {"multicast", "to 224/4, and `multicast` is drop; to 224.0.0/24, which never leaves its link"},
-    {"martian_source", "from 0/8, 127/8, 169.254/16, 224/4 or 240/4 (RFC 1812, section 5.3.7)"},
+    {"martian_source",
+     "from 0/8, 127/8, 169.254/16, 224/4 or 240/4 (RFC 1812, section 5.3.7), from one of the router's own addresses, "
+     "or "
+     "from the broadcast address of a network at one of its ports"},
     {"martian_destination", "to 0/8, 127/8, 169.254/16 or 240/4"},
     {"bad_checksum", "the header checksum is wrong on arrival"},
     {"other_mac", "the frame is for another station, and `frames` is own"},
     {"arp", "ARP other than a request for one of the router's addresses, and `arp` is answer"},
     {"control_frame", "another control frame of a link (STP, LLDP), and `arp` is answer"},
     {"not_routable", "no IPv4 datagram, and no control frame of a link: a router does not bridge"},
+    {"bad_options", "malformed options in the IPv4 header"},
+    {"source_route", "a loose or strict source route among the options (RFC 7126, section 4.3)"},
+    {"bad_icmp_checksum", "an echo request to the router with a wrong ICMP checksum"},
 }};
 static_assert(kDropReasons[kToRouter - 1].name == "to_router" && kDropReasons[kOtherMac - 1].name == "other_mac" &&
-              kDropReasons[kNotRoutable - 1].name == "not_routable");
+              kDropReasons[kNotRoutable - 1].name == "not_routable" &&
+              kDropReasons[kBadIcmpChecksum - 1].name == "bad_icmp_checksum");
 
 constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"routes", "file", "", "one `prefix port` per line, port 0..65533; longest prefix wins"},
@@ -45,7 +53,7 @@ constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"arp", "answer | pass", "answer where a port has an address",
      "answer: requests for the router's addresses are answered, and no control frame of a link is passed on"},
     {"icmp_rate", "integer 0..1000000", "1000 where a port has an address, else 0",
-     "ICMP errors per second (time exceeded, network unreachable); 0: off"},
+     "ICMP errors per second (time exceeded, unreachable, parameter problem); 0: off"},
     {"frames", "own | any", "own where rx is live and every port used by a route has a `mac`",
      "own: frames for another station's MAC address are dropped"},
     {"multicast", "drop | forward", "drop", "packets to multicast groups matched by a route"},
@@ -140,9 +148,9 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
-  auto tables =
-      std::make_shared<const Tables>(Tables{std::move(routes), special.size(), std::move(next_hops), std::move(fib),
-                                            std::move(options), ports, answer_options, make_budget(answer_options)});
+  auto tables = std::make_shared<const Tables>(Tables{std::move(routes), special.size(), address_table(special),
+                                                      std::move(next_hops), std::move(fib), std::move(options), ports,
+                                                      answer_options, make_budget(answer_options)});
   return std::unique_ptr<nf::Nf>(new Router(std::move(tables)));
 }
 
@@ -165,9 +173,11 @@ nf::Hints Router::hints() const {
   // the kernel gives back every header field it may write, so it must know what a packet has that it leaves unchanged
   hints.gr = header | checked_mac | macs;
   hints.gw = hints.cw;
-  hints.complete_reads = packet::fields(packet::kMetaPort) | header | packet::fields(packet::kIpv4Options);
+  hints.complete_reads = hints.cr | packet::fields(packet::kMetaPort, packet::kIpv4Options);
+  hints.complete_writes = hints.cw;  // packets with options
   if (answers_.has_addresses()) {
     hints.complete_reads |= packet::kIcmpErrorReads;
+    hints.complete_writes |= packet::fields(packet::kIpv4Options);
   }
   if (answers_.options().arp) {
     hints.prepare_reads = packet::kFrameFields;  // take_unsupported()
@@ -179,8 +189,10 @@ void Router::take_unsupported(packet::Packet const& packet, nf::Outcome& outcome
   answers_.take_unsupported(packet, outcome);
 }
 
-/// What can be said of a packet before its route is known.
-inline Decision Router::check(packet::Packet const& packet, const std::uint8_t* header, Options const& options) {
+/// Decision about a packet. `hop`: its next hop.
+inline std::uint32_t Router::decide(packet::Packet const& packet, const std::uint8_t* header,
+                                    std::uint32_t header_bytes, Tables const& tables, Hop const& hop) {
+  Options const& options = tables.options;
   const std::uint32_t src = packet::load_be32(header + 12);
   const std::uint32_t dst = packet::load_be32(header + 16);
   if (!options.own_macs.empty()) {
@@ -189,18 +201,23 @@ inline Decision Router::check(packet::Packet const& packet, const std::uint8_t* 
       return kOtherMac;
     }
   }
-  // that of a header with options: see complete()
-  if (header[0] == 0x45 && !checksum_is_right(header, packet::kIpv4MinBytes)) {
+  if (!checksum_is_right(header, header_bytes)) {
     return kBadChecksum;
   }
-  return check_addresses(src, dst, options.forwards_multicast);
+  const bool is_no_source = is_in_table(src, static_cast<std::uint32_t>(tables.no_sources.size()),
+                                        [&](std::uint32_t i) { return tables.no_sources[i]; });
+  const std::uint32_t decision = check_addresses(src, dst, is_no_source, options.forwards_multicast);
+  if (decision != kForward) {
+    return decision;
+  }
+  const bool at_its_end = header[8] <= 1 && (hop.decision == kForward || hop.decision == kNoRoute);
+  return at_its_end ? kTtlExpired : hop.decision;
 }
 
 void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
   RouteResult* decisions = nf::array_of<RouteResult>(results).data();
   const Hop* hops = tables_->next_hops.hops().data();
-  lpm::Fib const& fib = tables_->fib;
-  Options const& options = tables_->options;
+  Tables const& tables = *tables_;
   std::array<std::uint8_t*, kChunk> headers;
   std::array<std::uint32_t, kChunk> addresses;
   std::array<std::uint64_t, kChunk> numbers;
@@ -214,34 +231,60 @@ void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std
     for (std::uint32_t i = first + kChunk; i < std::min(first + 2 * kChunk, batch.size()); ++i) {
       __builtin_prefetch(batch[i].l3(), 1);
     }
-    fib.lookup(addresses.data(), numbers.data(), count);
+    tables.fib.lookup(addresses.data(), numbers.data(), count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const packet::Packet packet = batch[first + i];
       Hop const& hop = hops[numbers[i]];
-      std::uint32_t decision = check(packet, headers[i], options);
-      if (decision == kForward) {
-        const bool at_its_end = headers[i][8] <= 1 && (hop.decision == kForward || hop.decision == kNoRoute);
-        decision = at_its_end ? kTtlExpired : hop.decision;
-      }
+      const std::uint32_t decision =
+          headers[i][0] == kPlainHeader ? decide(packet, headers[i], packet::kIpv4MinBytes, tables, hop) : kHasOptions;
       if (decision == kForward) {
         forward(packet, headers[i], hop);
         packet.set_port(hop.port);
       } else {
         packet.set_port(0);
       }
-      decisions[first + i].decision = decision | (headers[i][0] != 0x45 ? kHasOptions : 0);
+      decisions[first + i].decision = decision;
     }
   }
 }
 
+/// Decides about a packet with options and forwards it if nothing opposes. `options`: read if the decision depends on
+/// them.
+std::uint32_t Router::process_options(packet::Packet const& packet, HeaderOptions& options) const {
+  std::uint8_t* header = packet.l3();
+  std::uint32_t address = packet::load_be32(header + 16);
+  std::uint64_t number = 0;
+  tables_->fib.lookup(&address, &number, 1);
+  Hop const& hop = tables_->next_hops.hops()[number];
+  const std::uint32_t decision = decide(packet, header, (header[0] & 0x0FU) * 4U, *tables_, hop);
+  if (decision != kForward && decision != kTtlExpired && decision != kNoRoute && decision != kToRouter) {
+    return decision;
+  }
+  options = parse_options(header);
+  if (options.source_route != 0) {
+    return kSourceRoute;  // even if malformed: an error would have to take the route back (RFC 1812, section 4.3.2.6)
+  }
+  if (options.problem != 0) {
+    return kBadOptions;
+  }
+  if (decision == kForward) {
+    answers_.record_hop(packet, options, hop.port);
+    forward(packet, header, hop);
+    packet.set_port(hop.port);
+  }
+  return decision;
+}
+
 /// Drops or answers a packet that is not forwarded.
-void Router::finish(packet::Packet const& packet, std::uint32_t decision, nf::Outcome& outcome) {
-  if (answers_.answer(packet, static_cast<Decision>(decision), outcome)) {
+void Router::finish(packet::Packet const& packet, std::uint32_t decision, HeaderOptions const& options,
+                    nf::Outcome& outcome) {
+  const Decision left = answers_.answer(packet, static_cast<Decision>(decision), options, outcome);
+  if (left == kForward) {
     return;
   }
-  outcome.drop(packet, decision - 1);
+  outcome.drop(packet, left - 1);
   if (outcome.recording()) {
-    outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(decision - 1), "");
+    outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(left - 1), "");
   }
 }
 
@@ -258,13 +301,13 @@ void Router::complete(nf::Completion const& completion) {
   }
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     const packet::Packet packet = batch[i];
-    std::uint32_t decision = decisions[i].decision & ~kHasOptions;
-    if ((decisions[i].decision & kHasOptions) != 0 && decision != kOtherMac &&
-        !checksum_is_right(packet.l3(), (packet.l3()[0] & 0x0FU) * 4U)) {
-      decision = kBadChecksum;
+    HeaderOptions options;
+    std::uint32_t decision = decisions[i].decision;
+    if (decision == kHasOptions) {
+      decision = process_options(packet, options);
     }
     if (decision != kForward) {
-      finish(packet, decision, outcome);
+      finish(packet, decision, options, outcome);
     } else if (outcome.recording()) {
       outcome.record(packet, packet::Verdict::kPass, -1, concat("\"port\":", packet.port()));
     }
@@ -294,6 +337,7 @@ Result<nf::KernelSide> Router::kernel_side() const {
   const std::vector<KernelHop> hops = kernel_hops(tables.next_hops.hops());
   header.hops = state.add(std::span(hops));
   header.own_macs = state.add(std::span(tables.options.own_macs));
+  header.no_sources = state.add(std::span(tables.no_sources));
   header.forwards_multicast = tables.options.forwards_multicast ? 1 : 0;
   side.state = state.finish(header);
   return side;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One work-item a packet. Reads the IPv4 header but its options (and both MAC addresses where the port table has
-// entries), writes ipv4.ttl, ipv4.checksum, the MAC addresses, meta.port, and a RouteResult. Deterministic; no scratch
-// memory. The tables in the state are read-only: two dependent loads for a packet, three where a prefix longer than /24
-// is near.
+// entries), writes ipv4.ttl, ipv4.checksum, the MAC addresses, meta.port, and a RouteResult. A packet with options
+// stays as it is: the host decides about it. Deterministic; no scratch memory. The tables in the state are read-only:
+// two dependent loads for a packet, three where a prefix longer than /24 is near.
 #include <catena/kernel/context.hpp>
 
 #include "functions/lpm/lookup.kernel.hpp"
@@ -35,11 +35,6 @@ inline u16 checksum_after_hop(u16 checksum) {
   u32 sum = (~static_cast<u32>(checksum) & 0xFFFFU) + 0xFEFFU;
   sum = (sum & 0xFFFFU) + (sum >> 16);
   return static_cast<u16>(~sum);
-}
-
-inline bool is_special(u32 address) {
-  const u32 net = address >> 24;
-  return (net == 0) | (net == 127) | (net >= 224) | ((address >> 16) == 0xA9FE);
 }
 
 /// RFC 1071 over the twenty bytes that every header has.
@@ -81,24 +76,20 @@ inline bool is_for_router(Context const& ctx, View const& packet, State const& s
 /// Why the packet must not be forwarded whatever its route; kForward if nothing speaks against it.
 inline u32 check(Context const& ctx, PacketView const& packet, State const& state, u32 src, u32 dst, u8 version, u8 ttl,
                  u16 checksum) {
-  const bool group = dst >> 28 == 0xE;
-  const bool forwards_group = group && state.forwards_multicast != 0;
-  if (!is_for_router(ctx, packet, state, forwards_group)) {
+  const bool forwards_multicast = state.forwards_multicast != 0;
+  if (version != 0x45) {
+    return kHasOptions;
+  }
+  if (!is_for_router(ctx, packet, state, forwards_multicast && is_multicast(dst))) {
     return kOtherMac;
   }
-  if (version == 0x45 && !checksum_is_right(packet, src, dst, version, ttl, checksum)) {
+  if (!checksum_is_right(packet, src, dst, version, ttl, checksum)) {
     return kBadChecksum;
   }
-  if (is_special(src)) {
-    return kMartianSource;
-  }
-  if (group) {
-    return forwards_group && dst >> 8 != 0xE00000 ? kForward : kMulticast;
-  }
-  if (dst == 0xFFFFFFFFU) {
-    return kBroadcast;
-  }
-  return is_special(dst) ? kMartianDestination : kForward;
+  const auto no_sources = ctx.array(state.no_sources);
+  const bool is_no_source =
+      is_in_table(src, static_cast<u32>(state.no_sources.count), [&](u32 i) { return no_sources[i]; });
+  return check_addresses(src, dst, is_no_source, forwards_multicast);
 }
 
 inline void route(Context const& ctx, PacketView const& packet) {
@@ -121,9 +112,9 @@ inline void route(Context const& ctx, PacketView const& packet) {
   const bool forward = decision == kForward;
   packet.set<packet::kIpv4Ttl>(forward ? static_cast<u8>(ttl - 1) : ttl);
   packet.set<packet::kIpv4Checksum>(forward ? checksum_after_hop(checksum) : checksum);
-  write_macs(packet, hop, forward && hop.rewrites_macs != 0, address >> 28 == 0xE);
+  write_macs(packet, hop, forward && hop.rewrites_macs != 0, is_multicast(address));
   packet.set<packet::kMetaPort>(forward ? static_cast<u16>(hop.port) : u16{0});
-  packet.set_result(RouteResult{decision | (version != 0x45 ? kHasOptions : 0U)});
+  packet.set_result(RouteResult{decision});
 }
 
 }  // namespace catena::router

@@ -16,7 +16,7 @@ bool may_answer_echo(packet::Packet const& packet) {
   constexpr std::uint8_t kEchoRequest = 8;
   const std::uint8_t* icmp = packet.l4();
   return packet.is(packet::kIcmp) && !packet.is(packet::kFragment) && icmp[0] == kEchoRequest && icmp[1] == 0 &&
-         packet::may_report(packet);
+         packet::may_report(packet) && packet::has_right_icmp_checksum(packet);
 }
 
 void answer_echo(packet::Packet const& packet, Outcome& outcome) {

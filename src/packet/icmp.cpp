@@ -18,12 +18,8 @@ constexpr std::uint8_t kTosBits = 0x1E;
 constexpr std::uint16_t kDontFragmentFlag = 0x4000;
 constexpr std::uint16_t kOffsetBits = 0x1FFF;
 
-bool is_icmp_error(std::uint8_t type) {
-  // destination unreachable, source quench, redirect, time exceeded, parameter problem (RFC 792); datagram conversion
-  // error (RFC 1475), security failure (RFC 2521)
-  constexpr std::array<std::uint8_t, 7> kErrors{3, 4, 5, 11, 12, 31, 40};
-  return std::find(kErrors.begin(), kErrors.end(), type) != kErrors.end();
-}
+/// The query messages of RFC 1122, section 3.2.2.
+bool is_icmp_query(std::uint8_t type) { return type == 0 || type == 8 || (type >= 13 && type <= 18); }
 
 bool is_single_host(std::uint32_t address) {
   const std::uint32_t net = address >> 24;
@@ -45,7 +41,11 @@ bool may_report(Packet const& packet) {
     return false;
   }
   // an ICMP message whose type cannot be read may be an error
-  return ip[9] != kProtocolIcmp || (packet.is(kIcmp) && !is_icmp_error(packet.l4()[0]));
+  return ip[9] != kProtocolIcmp || (packet.is(kIcmp) && is_icmp_query(packet.l4()[0]));
+}
+
+bool has_right_icmp_checksum(Packet const& packet) {
+  return checksum_finish(checksum_add(packet.l4(), kIcmpBytes + packet.layers().payload_length)) == 0;
 }
 
 void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t source) {

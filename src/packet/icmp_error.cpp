@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/packet/icmp_error.hpp>
 
+#include <catena/packet/icmp.hpp>
 #include <catena/packet/rewrite.hpp>
 
 namespace catena::packet {
@@ -51,8 +52,7 @@ std::variant<Quote, QuoteProblem> read_quote(Packet const& packet) {
     return QuoteProblem::kFragment;
   }
   const std::uint32_t message = message_bytes(packet);
-  if (checksum_finish(checksum_add(packet.l4(), message)) != 0 ||
-      message < kIcmpBytes + kIpv4MinBytes + kMinQuotedL4Bytes) {
+  if (!has_right_icmp_checksum(packet) || message < kIcmpBytes + kIpv4MinBytes + kMinQuotedL4Bytes) {
     return QuoteProblem::kMalformed;
   }
   Quote quote{};

@@ -13,11 +13,11 @@ namespace catena::nf {
 void note_reply(packet::Packet const& packet, std::string_view kind, Outcome& outcome);
 
 /// Whether the packet is an ICMP echo request to a single host that may be answered (RFC 1122, section 3.2.2.6): whole,
-/// and from a single host.
+/// from a single host, and with a right checksum.
 bool may_answer_echo(packet::Packet const& packet);
 
 /// Turns the echo request into its reply, with a record. The step that calls it reads packet::kIcmpErrorReads.
-/// Precondition: may_answer_echo().
+/// Precondition: the conditions of may_answer_echo().
 void answer_echo(packet::Packet const& packet, Outcome& outcome);
 
 }  // namespace catena::nf

@@ -19,8 +19,12 @@ struct IcmpError {
 
 inline constexpr IcmpError kNetUnreachable{3, 0};
 inline constexpr IcmpError kHostUnreachable{3, 1};
+inline constexpr IcmpError kProtocolUnreachable{3, 2};
+inline constexpr IcmpError kPortUnreachable{3, 3};
 inline constexpr IcmpError kAdministrativelyProhibited{3, 13};  ///< RFC 1812, section 5.2.7.1
 inline constexpr IcmpError kTtlExceeded{11, 0};
+/// RFC 792. `at`: first wrong byte, from the begin of the IPv4 header.
+constexpr IcmpError parameter_problem(std::uint8_t at) { return {12, 0, std::uint32_t{at} << 24}; }
 /// RFC 1191, section 4. `mtu`: bytes of the largest datagram accepted by the next hop.
 constexpr IcmpError fragmentation_needed(std::uint16_t mtu) { return {3, 4, mtu}; }
 
@@ -28,9 +32,14 @@ constexpr IcmpError fragmentation_needed(std::uint16_t mtu) { return {3, 4, mtu}
 inline constexpr FieldSet kIcmpErrorReads = kFrameFields;
 
 /// Whether an ICMP error may be sent about this packet (RFC 1122, section 3.2.2; RFC 1812, section 4.3.2.7). False for
-/// an ICMP error, a fragment other than the first, a frame or a datagram for more than one host, and a source that is
-/// no single host (0/8, 127/8, multicast, 240/4). Only the caller can detect a directed broadcast.
+/// an ICMP message other than the queries of RFC 1122 (echo, timestamp, information, address mask), as an unknown one
+/// may be an error; for a fragment other than the first, a frame or a datagram for more than one host, and a source
+/// that is no single host (0/8, 127/8, multicast, 240/4). Only the caller can detect a directed broadcast.
 bool may_report(Packet const& packet);
+
+/// Whether the checksum of the ICMP message is right (RFC 1122, section 3.2.2: else it is discarded). Precondition:
+/// kIcmp, no fragment.
+bool has_right_icmp_checksum(Packet const& packet);
 
 /// Turns the packet into the ICMP error `error` about it, from IPv4 address `source` (host order). Swaps the Ethernet
 /// addresses, keeps VLAN tags, and quotes as much of the datagram as fits into 576 bytes (RFC 1812, section 4.3.2.3).
