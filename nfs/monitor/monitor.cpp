@@ -30,8 +30,12 @@ constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"active_timeout_s", "integer 0..31536000", "1800",
      "seconds between exports of an active flow; 0: only at its end"},
     {"top", "integer 0..1000", "10", "top talkers in the report"},
-    {"export", "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh}",
-     "none", "where flow records go; template_refresh: messages from one sending of the templates to the next, 20"},
+    {"export",
+     "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh, "
+     "template_refresh_s}",
+     "none",
+     "where flow records go; templates are sent again after template_refresh messages (20) or template_refresh_s "
+     "seconds (600)"},
     {"observation_domain", "integer 0..4294967295", "1", "observation domain ID of IPFIX messages"},
 }};
 
