@@ -143,7 +143,7 @@ void Monitor::complete(nf::Completion const& completion) {
     observe_headers(batch);
   }
   hand_over();
-  group_->set_clock(shard_.index, meter_.clock_ns());
+  group_->set_stamp(shard_.index, meter_.stamp_ns());
 }
 
 void Monitor::observe_headers(packet::Batch const& batch) {
@@ -162,7 +162,7 @@ void Monitor::observe_headers(packet::Batch const& batch) {
 void Monitor::tick(std::uint64_t now_ns) {
   meter_.tick(now_ns);
   hand_over();
-  group_->set_clock(shard_.index, meter_.clock_ns());
+  group_->set_stamp(shard_.index, meter_.stamp_ns());
 }
 
 void Monitor::add(FlowRecord const& record, std::uint64_t clock_ns) {
@@ -190,7 +190,7 @@ void Monitor::second_passed(std::uint64_t clock_ns) {
 }
 
 Status Monitor::finish() {
-  meter_.finish(group_->latest_ns());
+  meter_.finish(group_->latest_stamp_ns());
   hand_over();
   Group::Finish end = group_->finish(meter_.clock_ns());
   lost_records_ += end.lost;
