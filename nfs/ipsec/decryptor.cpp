@@ -121,7 +121,8 @@ Decryptor::Decryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<Sta
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     // where numbers are extended both ends must agree on the high half of the first one
     Association const& association = sessions_[i].association;
-    windows_.emplace_back(association.extended_sequence ? association.first_sequence - 1 : 0);
+    windows_.emplace_back(association.replay_window,
+                          association.extended_sequence ? association.first_sequence - 1 : 0);
     limits_.push_back(owns(i) ? UINT64_MAX : 0);
   }
 }
@@ -137,7 +138,7 @@ std::unique_ptr<nf::Sharder> Decryptor::sharder() const {
 }
 
 void Decryptor::resume(std::uint32_t number, SavedState const& state) {
-  windows_[number] = ReplayWindow(state.next - 1, state.seen);
+  windows_[number] = ReplayWindow(sessions_[number].association.replay_window, state.next - 1, state.seen);
   limits_[number] = is_kept(number) ? state.next : UINT64_MAX;
 }
 

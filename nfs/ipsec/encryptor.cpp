@@ -128,7 +128,7 @@ void Encryptor::resume(std::uint32_t number, SavedState const& state) {
   numbers_[number].limit = state.next;
 }
 
-SavedState Encryptor::state_of(std::uint32_t number) const { return {.next = numbers_[number].next, .seen = 0}; }
+SavedState Encryptor::state_of(std::uint32_t number) const { return {.next = numbers_[number].next, .seen = {}}; }
 
 std::vector<nf::Statistic> Encryptor::statistics() const { return {{"soft_limits_passed", soft_limits_passed_}}; }
 

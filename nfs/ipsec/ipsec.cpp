@@ -23,7 +23,7 @@ constexpr std::array<nf::PacketOutput, 1> kPacketOutputs{
 constexpr std::array<nf::DropReason, 13> kDropReasons{{
     {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
     {"bad_icv", "the integrity check value is wrong"},
-    {"replay", "the sequence number was seen before, or is left of the 64-packet window"},
+    {"replay", "the sequence number was seen before, or is left of the replay window"},
     {"malformed", "not decodable ESP: a fragment, a wrong size, or not an IPv4 datagram inside"},
     {"too_long", "the encapsulated packet would exceed its slot, or the mtu where it may not be cut"},
     {"sequence_exhausted", "the association has used its last sequence number and needs new keys"},
@@ -44,6 +44,9 @@ constexpr std::array<nf::ConfigKey, 5> kConfigKeys{{
      "folder of the sequence numbers kept between runs with a live tx"},
     {"cleartext", "drop | pass", "drop", "decrypt only: packets in the clear matching an association's selector"},
 }};
+
+/// Of save(). Before it had a version, a state began with a bool.
+constexpr std::uint8_t kStateVersion = 2;
 
 constexpr std::int64_t kMinMtu = 68;  // RFC 791
 constexpr std::int64_t kDefaultMtu = 1500;
@@ -149,7 +152,8 @@ std::optional<Reservations::Entry> IpsecNf::entry_for(Association const& associa
   return Reservations::Entry{.name = state_name(association),
                              .spi = association.spi,
                              .first = from_file ? association.first_sequence : 1,
-                             .end = association.sequence_end()};
+                             .end = association.sequence_end(),
+                             .window = association.replay_window};
 }
 
 Status IpsecNf::start(nf::RunContext const& context) {
@@ -304,7 +308,7 @@ void IpsecNf::migrate_state(nf::Nf& before) {
     if (is_kept(i)) {
       SavedState state = stores_[kept_[i]->store].left[kept_[i]->entry];
       if (before_this && before_this->next > state.next) {  // its state was not kept for a while
-        state = {.next = before_this->next};
+        state = {.next = before_this->next, .seen = {}};
       }
       resume(i, state);
     } else if (before_this) {
@@ -334,28 +338,39 @@ Status IpsecNf::prepare_to_load() {
 }
 
 void IpsecNf::save(nf::StateWriter& state) const {
+  state.put(kStateVersion);
   state.put(tunnels_->direction == Direction::kEncrypt);
   state.put(sessions_.size());
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     const SavedState now = state_of(i);
     state.put(state_name(sessions_[i].association));
     state.put(now.next);
-    state.put(now.seen);
+    state.put(now.seen.size());
+    for (const std::uint64_t word : now.seen) {
+      state.put(word);
+    }
   }
 }
 
 Status IpsecNf::load(nf::StateReader& state) {
+  if (state.get<std::uint8_t>() != kStateVersion) {
+    return absl::DataLossError("no state of associations, or of another version");
+  }
   const bool is_of_encryption = state.get<bool>();
   const auto count = state.get<std::size_t>();
   std::unordered_map<std::string, SavedState> by_name;
   for (std::size_t i = 0; i < count && state.is_sound(); ++i) {
     std::string name = state.get_text();
     const auto next = state.get<std::uint64_t>();
-    const auto seen = state.get<std::uint64_t>();
-    if (next == 0) {
-      return absl::DataLossError("no state of associations: 0 is not a sequence number");
+    const auto words = state.get<std::size_t>();
+    if (next == 0 || words > ReplayWindow::words_of(ReplayWindow::kMaxPackets)) {
+      return absl::DataLossError("no state of associations: 0 is not a sequence number, and no window is so large");
     }
-    by_name.emplace(std::move(name), SavedState{.next = next, .seen = seen});
+    ReplayWindow::Seen seen(words);
+    for (std::uint64_t& word : seen) {
+      word = state.get<std::uint64_t>();
+    }
+    by_name.emplace(std::move(name), SavedState{.next = next, .seen = std::move(seen)});
   }
   if (!state.is_done()) {
     return absl::DataLossError("no state of associations");
@@ -384,7 +399,7 @@ Status IpsecNf::load(nf::StateReader& state) {
     } else if (is_kept(i)) {
       SavedState kept = stores_[kept_[i]->store].left[kept_[i]->entry];
       if (is_there && found->second.next > kept.next) {  // its state was not kept for a while
-        kept = {.next = found->second.next};
+        kept = {.next = found->second.next, .seen = {}};
       }
       resume(i, kept);
     }

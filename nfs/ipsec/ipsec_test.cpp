@@ -224,6 +224,29 @@ TEST(Decrypt, reordering_is_forgiven_within_64_packets) {
   EXPECT_EQ(survivors(result).size(), 130U - 36);
 }
 
+TEST(Decrypt, a_wide_window_loses_nothing_to_reordering_that_a_narrow_one_does_not_forgive) {
+  // as from two queues of a router: every third packet is 100 packets late
+  const std::vector<Frame> good = encrypted(plain(450));
+  std::vector<Frame> frames;
+  for (std::size_t i = 0; i < good.size() + 100; ++i) {
+    if (i < good.size() && i % 3 != 0) {
+      frames.push_back(good[i]);
+    }
+    if (i >= 100 && (i - 100) % 3 == 0) {
+      frames.push_back(good[i - 100]);
+    }
+  }
+  ASSERT_EQ(frames.size(), good.size());
+  EXPECT_GT(run_everywhere("decrypt", kSaFile, frames).dropped("replay"), 100U);
+  for (const char* window : {"replay_window: 128", "replay_window: 101", "replay_window: 4096"}) {
+    EXPECT_EQ(survivors(run_everywhere("decrypt", with_sa_line(window), frames)).size(), good.size()) << window;
+  }
+  frames.insert(frames.end(), good.begin(), good.end());
+  const RunResult again = run_everywhere("decrypt", with_sa_line("replay_window: 4096\n    esn: true"), frames);
+  EXPECT_EQ(again.dropped("bad_icv"), frames.size()) << "not sent with these numbers";
+  EXPECT_EQ(run_everywhere("decrypt", with_sa_line("replay_window: 4096"), frames).dropped("replay"), good.size());
+}
+
 TEST(Decrypt, a_forged_sequence_number_does_not_move_the_window) {
   const std::vector<Frame> good = encrypted(plain(2));
   Frame forged = good[0];

@@ -171,6 +171,36 @@ TEST(MigrateState, a_packet_that_was_seen_before_stays_seen) {
   }
 }
 
+// numbers 1 to 300, of which the first 100 come last
+TEST(MigrateState, a_wide_window_continues_and_another_size_is_taken_at_once) {
+  const ScratchFolder sender;
+  Version encrypt(sender, "encrypt", both());
+  const std::vector<Frame> esp = encrypt.run(to(kFirst, 300));
+  const auto part = [&esp](std::size_t begin, std::size_t end) {
+    return std::vector<Frame>(esp.begin() + static_cast<std::ptrdiff_t>(begin),
+                              esp.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  constexpr std::string_view kWide = "    selector: {destination: 10.2.0.0/16}\n    replay_window: 300\n";
+  const ScratchFolder folder;
+  Version before(folder, "decrypt", one_tunnel(kWide));
+  before.start(kCapture);
+  EXPECT_THAT(before.run(part(100, 300)), SizeIs(200));
+  Version after(folder, "decrypt", one_tunnel(kWide));
+  after.take_over(before);
+  EXPECT_THAT(after.run(part(0, 50)), SizeIs(50));
+  Version loaded(folder, "decrypt", one_tunnel(kWide));
+  loaded.start(kCapture);
+  ASSERT_EQ(nf::testing::carry_over(after.nf(), loaded.nf()), absl::OkStatus());
+  EXPECT_THAT(loaded.run(part(0, 60)), SizeIs(10)) << "50 were seen before";
+  EXPECT_THAT(loaded.run(part(100, 300)), IsEmpty());
+  Version narrow(folder, "decrypt", first_alone());
+  narrow.take_over(loaded);
+  EXPECT_THAT(narrow.run(part(60, 300)), IsEmpty());
+  Version wide_again(folder, "decrypt", one_tunnel(kWide));
+  wide_again.take_over(narrow);
+  EXPECT_THAT(wide_again.run(esp), IsEmpty()) << "the narrow one knew no more of 61 to 100";
+}
+
 TEST(MigrateState, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
   const ScratchFolder folder;
   Version first(folder, "encrypt", first_alone());

@@ -12,8 +12,9 @@ namespace {
 /// RFC 4303 section 3.4.3 in words: everything seen is remembered, nothing left of the window is accepted.
 class PlainWindow {
  public:
+  explicit PlainWindow(std::uint32_t packets = 64) : packets_(packets) {}
   bool accept(std::uint32_t sequence) {
-    if (sequence == 0 || std::uint64_t{sequence} + 64 <= highest_ || !seen_.insert(sequence).second) {
+    if (sequence == 0 || std::uint64_t{sequence} + packets_ <= highest_ || !seen_.insert(sequence).second) {
       return false;
     }
     highest_ = std::max<std::uint64_t>(highest_, sequence);
@@ -21,6 +22,7 @@ class PlainWindow {
   }
 
  private:
+  std::uint32_t packets_;
   std::uint64_t highest_ = 0;
   std::set<std::uint32_t> seen_;
 };
@@ -85,7 +87,7 @@ TEST(ReplayWindow, infers_the_high_half_as_the_rfc_does) {
                                              : high << 32 | static_cast<std::uint32_t>(generator());
     const std::uint64_t number = highest - 63 + (i % 3 == 0 ? generator() % 300 : generator() % kReach);
     const auto low = static_cast<std::uint32_t>(number);
-    const ReplayWindow window(highest);
+    const ReplayWindow window(64, highest);
     ASSERT_EQ(window.extend(low), number) << highest;
     ASSERT_EQ(std::uint64_t{high_half_of_the_rfc(highest, low)} << 32 | low, number) << highest;
   }
@@ -95,7 +97,7 @@ TEST(ReplayWindow, knows_an_old_packet_for_what_it_is) {
   const std::uint64_t highest = (std::uint64_t{7} << 32) + 1000;
   for (const std::uint64_t behind :
        {std::uint64_t{64}, std::uint64_t{999}, std::uint64_t{100000}, ReplayWindow::kBehind}) {
-    EXPECT_EQ(ReplayWindow(highest).extend(static_cast<std::uint32_t>(highest - behind)), highest - behind);
+    EXPECT_EQ(ReplayWindow(64, highest).extend(static_cast<std::uint32_t>(highest - behind)), highest - behind);
   }
 }
 
@@ -107,8 +109,8 @@ TEST(ReplayWindow, gives_the_same_high_half_while_it_lags_behind) {
     const std::uint64_t highest = (std::uint64_t{3} << 32) + generator() % (1U << 22) - (1U << 21);
     const std::uint64_t number = highest - generator() % 10000 + generator() % 10000;
     const auto low = static_cast<std::uint32_t>(number);
-    ASSERT_EQ(ReplayWindow(highest).extend(low), number);
-    ASSERT_EQ(ReplayWindow(highest - kLag).extend(low), number);
+    ASSERT_EQ(ReplayWindow(64, highest).extend(low), number);
+    ASSERT_EQ(ReplayWindow(64, highest - kLag).extend(low), number);
   }
 }
 
@@ -124,25 +126,85 @@ TEST(ReplayWindow, goes_on_where_another_one_ended) {
   for (const std::uint32_t sequence : {5U, 7U, 8U}) {
     ASSERT_TRUE(first.accept(sequence));
   }
-  ReplayWindow second(first.highest(), first.seen());
+  ReplayWindow second(64, first.highest(), first.seen());
   EXPECT_FALSE(second.accept(8));
   EXPECT_FALSE(second.accept(5));
   EXPECT_TRUE(second.accept(6));
   EXPECT_TRUE(second.accept(9));
 }
 
+/// Sizes on both sides of whole words.
+constexpr std::uint32_t kSizes[] = {64, 65, 100, 127, 128, 129, 1000, 1024, 4095, 4096};
+
 TEST(ReplayWindow, agrees_with_the_plain_definition_on_random_traffic) {
   std::mt19937 generator(7);
-  for (int round = 0; round < 50; ++round) {
-    ReplayWindow window;
-    PlainWindow plain;
-    std::int64_t centre = std::uniform_int_distribution<std::int64_t>(0, 0xFFFFFFFF)(generator);
-    for (int i = 0; i < 2000; ++i) {
-      centre += generator() % 50 == 0 ? generator() % 300 : generator() % 3;
-      const std::int64_t number = centre - static_cast<std::int64_t>(generator() % 80);
-      const auto sequence = static_cast<std::uint32_t>(std::clamp<std::int64_t>(number, 0, 0xFFFFFFFF));
-      ASSERT_EQ(window.accept(sequence), plain.accept(sequence)) << sequence << " after " << i << " packets";
+  for (const std::uint32_t packets : kSizes) {
+    for (int round = 0; round < 20; ++round) {
+      ReplayWindow window(packets);
+      PlainWindow plain(packets);
+      std::int64_t centre = std::uniform_int_distribution<std::int64_t>(0, 0xFFFFFFFF)(generator);
+      for (int i = 0; i < 2000; ++i) {
+        const std::uint32_t jump = i % 400 == 0 ? 3 * packets : packets + packets / 2;
+        centre += generator() % 50 == 0 ? generator() % jump : generator() % 3;
+        const std::int64_t number = centre - static_cast<std::int64_t>(generator() % (packets + packets / 4));
+        const auto sequence = static_cast<std::uint32_t>(std::clamp<std::int64_t>(number, 0, 0xFFFFFFFF));
+        ASSERT_EQ(window.accept(sequence), plain.accept(sequence))
+            << sequence << " after " << i << " packets, window " << packets;
+        if (i % 100 == 99) {  // it is saved and loaded in between
+          window = ReplayWindow(packets, window.highest(), window.seen());
+        }
+      }
     }
+  }
+}
+
+TEST(ReplayWindow, accepts_all_of_its_numbers_in_any_order_once) {
+  for (const std::uint32_t packets : kSizes) {
+    ReplayWindow window(packets);
+    constexpr std::uint64_t kHighest = (std::uint64_t{5} << 32) + 17;
+    ASSERT_TRUE(window.accept(kHighest));
+    for (std::uint32_t behind = packets - 1; behind > 0; --behind) {
+      ASSERT_TRUE(window.accept(kHighest - behind)) << packets;
+      ASSERT_FALSE(window.accept(kHighest - behind)) << packets;
+    }
+    EXPECT_FALSE(window.accept(kHighest - packets)) << packets;
+    EXPECT_FALSE(window.accept(kHighest)) << packets;
+  }
+}
+
+TEST(ReplayWindow, of_another_size_goes_on_and_takes_unknown_numbers_for_seen) {
+  ReplayWindow narrow(64);
+  for (const std::uint32_t sequence : {1000U, 990U, 950U}) {
+    ASSERT_TRUE(narrow.accept(sequence));
+  }
+  ReplayWindow wide(128, narrow.highest(), narrow.seen());
+  for (const std::uint32_t sequence : {1000U, 990U, 950U, 936U, 900U, 873U}) {
+    EXPECT_FALSE(wide.accept(sequence)) << sequence << ": seen, or before all that the narrow one knew";
+  }
+  EXPECT_TRUE(wide.accept(937));
+  EXPECT_TRUE(wide.accept(1001));
+  ReplayWindow narrow_again(64, wide.highest(), wide.seen());
+  EXPECT_FALSE(narrow_again.accept(937));
+  EXPECT_TRUE(narrow_again.accept(938));
+  ReplayWindow odd(65);
+  ASSERT_TRUE(odd.accept(1000));
+  ReplayWindow after_odd(128, odd.highest(), odd.seen());
+  EXPECT_FALSE(after_odd.accept(935)) << "of the second word, but not of the window of 65";
+  EXPECT_TRUE(after_odd.accept(936));
+  EXPECT_FALSE(ReplayWindow(4096, 5000, {}).accept(4999)) << "nothing is known: all count as seen";
+  EXPECT_TRUE(ReplayWindow(4096, 5000, {}).accept(5001));
+}
+
+TEST(ReplayWindow, ends_at_the_first_and_the_last_number) {
+  for (const std::uint32_t packets : kSizes) {
+    ReplayWindow window(packets);
+    EXPECT_TRUE(window.accept(2));
+    EXPECT_TRUE(window.accept(1));
+    EXPECT_FALSE(window.accept(0));
+    EXPECT_TRUE(window.accept(UINT64_MAX));
+    EXPECT_TRUE(window.accept(UINT64_MAX - packets + 1));
+    EXPECT_FALSE(window.accept(UINT64_MAX - packets));
+    EXPECT_FALSE(window.accept(UINT64_MAX));
   }
 }
 

@@ -50,11 +50,11 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
       }
       ++made->new_states_;
       // of numbers before the first one none was seen, as RFC 4303 section 3.4.3 has it
-      slot->start = {.next = slot->entry.first, .seen = 0};
+      slot->start = {.next = slot->entry.first, .seen = ReplayWindow::Seen(ReplayWindow::words_of(slot->entry.window))};
     } else {
       slot->start = slot->file.loaded();
       if (slot->start.next < slot->entry.first) {
-        slot->start = {.next = slot->entry.first, .seen = ~std::uint64_t{0}};
+        slot->start = {.next = slot->entry.first, .seen = {}};
       }
     }
     slot->block = direction == Direction::kEncrypt ? smallest_block(direction) : kFirstDecryptBlock;
@@ -111,7 +111,7 @@ Status Reservations::reserve(Slot& slot, std::uint64_t beyond) {
   if (up_to <= slot.reserved.load(std::memory_order_relaxed)) {
     return absl::OkStatus();  // the numbers have ended
   }
-  CATENA_RETURN_IF_ERROR(slot.file.save({.next = up_to, .seen = ~std::uint64_t{0}}, slot.entry.spi));
+  CATENA_RETURN_IF_ERROR(slot.file.save({.next = up_to, .seen = {}}, slot.entry.spi));
   slot.reserved.store(up_to, std::memory_order_release);
   return absl::OkStatus();
 }

@@ -24,10 +24,11 @@ class Reservations {
  public:
   /// An association with a persistent state.
   struct Entry {
-    std::string name;         ///< of its file
-    std::uint32_t spi = 0;    ///< for messages and readers
-    std::uint64_t first = 1;  ///< the start if no state exists
-    std::uint64_t end = 0;    ///< the first disallowed number
+    std::string name;                                  ///< of its file
+    std::uint32_t spi = 0;                             ///< for messages and readers
+    std::uint64_t first = 1;                           ///< the start if no state exists
+    std::uint64_t end = 0;                             ///< the first disallowed number
+    std::uint32_t window = ReplayWindow::kMinPackets;  ///< decrypt: of a state that begins
   };
 
   /// The smallest block. A crash costs up to two blocks: when encrypting, numbers that are never used, which is

@@ -305,6 +305,59 @@ TEST(Restart, the_replay_window_goes_on) {
   EXPECT_EQ(life.run({sent.begin() + 100, sent.end()}).size(), 100U);
 }
 
+TEST(Restart, a_wide_replay_window_goes_on_and_may_change) {
+  const ScratchFolder folder;
+  const auto with_window = [](int packets) { return one_tunnel(concat("    replay_window: ", packets, "\n")); };
+  const std::vector<Frame> sent = Life(folder, "encrypt", nf::RunContext{}).run(plain_frame(400));
+  const auto part = [&sent](std::size_t begin, std::size_t end) {
+    return std::vector<Frame>(sent.begin() + static_cast<std::ptrdiff_t>(begin),
+                              sent.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  std::vector<Frame> arrived = part(0, 200);
+  arrived.erase(arrived.begin() + 150);  // numbers 151 and 51 are late
+  arrived.erase(arrived.begin() + 50);
+  {
+    Life life(folder, "decrypt", kRestartNewKeys, with_window(200));
+    ASSERT_TRUE(life.status().ok()) << life.status();
+    ASSERT_EQ(life.run(arrived).size(), 198U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  {
+    Life life(folder, "decrypt", kLive, with_window(200));
+    ASSERT_TRUE(life.status().ok()) << life.status();
+    EXPECT_EQ(life.run(arrived).size(), 0U);
+    EXPECT_EQ(life.run({sent[50]}).size(), 1U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  {
+    Life narrow(folder, "decrypt", kLive);
+    ASSERT_TRUE(narrow.status().ok()) << narrow.status();
+    EXPECT_EQ(narrow.run(part(0, 150)).size(), 0U);
+    EXPECT_EQ(narrow.run({sent[150]}).size(), 1U);
+    ASSERT_TRUE(narrow.end().ok());
+  }
+  Life wide(folder, "decrypt", kLive, with_window(4096));
+  ASSERT_TRUE(wide.status().ok()) << wide.status();
+  EXPECT_EQ(wide.run(part(0, 200)).size(), 0U) << "all of them were seen, or are not known any more";
+  EXPECT_EQ(wide.run({sent[399]}).size(), 1U);
+  EXPECT_EQ(wide.run(part(200, 399)).size(), 199U);
+}
+
+TEST(Restart, reads_the_replay_window_of_earlier_versions) {
+  const ScratchFolder folder;
+  const std::vector<Frame> sent = Life(folder, "encrypt", nf::RunContext{}).run(plain_frame(200));
+  ASSERT_TRUE(Life(folder, "decrypt", kRestartNewKeys).status().ok());
+  // number 98 was not seen
+  std::ofstream(state_file(folder))
+      << "version: 1\ndirection: decrypt\nspi: 4096\nnext: 101\nseen: \"0xfffffffffffffffb\"\n";
+  Life life(folder, "decrypt", kLive, one_tunnel("    replay_window: 128\n"));
+  ASSERT_TRUE(life.status().ok()) << life.status();
+  EXPECT_EQ(life.run({sent.begin(), sent.begin() + 97}).size(), 0U);
+  EXPECT_EQ(life.run({sent[97]}).size(), 1U);
+  EXPECT_EQ(life.run({sent.begin() + 98, sent.begin() + 100}).size(), 0U);
+  EXPECT_EQ(life.run({sent.begin() + 100, sent.end()}).size(), 100U);
+}
+
 TEST(Restart, after_a_crash_accepts_nothing_that_was_seen) {
   const ScratchFolder folder;
   Life sender(folder, "encrypt", nf::RunContext{});
@@ -363,6 +416,19 @@ TEST(Restart, without_a_replay_window_decrypt_keeps_nothing) {
   const ScratchFolder folder;
   EXPECT_TRUE(Life(folder, "decrypt", kLive, one_tunnel("    anti_replay: false\n")).status().ok());
   EXPECT_FALSE(fs::exists(folder.path("sa.yaml.state")));
+}
+
+TEST(StateFile, with_a_damaged_window_is_refused) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(Life(folder, "decrypt", kRestartNewKeys).status().ok());
+  const std::string path = state_file(folder);
+  for (std::string const& seen : {std::string("0x"), std::string("0xg"), std::string("0x-1"), std::string("-1"),
+                                  concat("0x", std::string(1025, '0'))}) {
+    std::ofstream(path) << "version: 1\ndirection: decrypt\nspi: 1\nnext: 5\nseen: \"" << seen << "\"\n";
+    const Life life(folder, "decrypt", kLive);
+    EXPECT_EQ(life.status().code(), absl::StatusCode::kInvalidArgument) << seen;
+    EXPECT_THAT(std::string(life.status().message()), HasSubstr(concat(path, ":5:7: 'seen' is '", seen))) << seen;
+  }
 }
 
 TEST(StateFile, that_is_damaged_is_refused_with_its_position) {

@@ -148,6 +148,13 @@ Status read_sequence(nf::Config& config, Association& association) {
                         "'esn' needs the replay window, which tells the high half of a sequence number (RFC 4303 "
                         "section 3.4.3); write 'anti_replay: true', or leave 'esn' out");
   }
+  if (!association.anti_replay && config.has("replay_window")) {
+    return config.error("replay_window", "'anti_replay: false' has no replay window; leave one of the two out");
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t window,
+                          config.integer_or("replay_window", association.replay_window, ReplayWindow::kMinPackets,
+                                            ReplayWindow::kMaxPackets));
+  association.replay_window = static_cast<std::uint32_t>(window);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "functions/cipher/crypto.hpp"
+#include "replay_window.hpp"
 #include "selector.hpp"
 
 #include <catena/core/status.hpp>
@@ -49,6 +50,7 @@ struct Association {
   /// pass.
   std::uint64_t soft_limit = 0;
   bool anti_replay = true;
+  std::uint32_t replay_window = ReplayWindow::kMinPackets;  ///< numbers in the window of decryption
 
   /// The first disallowed number: numbers must not cycle (RFC 4303 section 3.3.3).
   std::uint64_t sequence_end() const { return extended_sequence ? UINT64_MAX : std::uint64_t{UINT32_MAX} + 1; }

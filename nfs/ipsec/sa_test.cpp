@@ -70,6 +70,7 @@ TEST(SaFile, fills_in_what_is_not_said) {
   EXPECT_EQ(one.soft_limit, 3221225472U);
   EXPECT_EQ(one.sequence_end(), 4294967296U);
   EXPECT_TRUE(one.anti_replay);
+  EXPECT_EQ(one.replay_window, 64U);
   EXPECT_EQ(one.policy.ttl, 64);
   EXPECT_EQ(one.policy.tos_keep, 0xFF);
   EXPECT_EQ(one.policy.tos_set, 0);
@@ -104,6 +105,7 @@ TEST(SaFile, reads_every_key) {
     esn: true
     first_sequence: 4294967296
     soft_limit: 9223372036854775807
+    replay_window: 4096
 )");
   ASSERT_TRUE(associations.ok()) << associations.status();
   ASSERT_EQ(associations->size(), 2U);
@@ -124,6 +126,7 @@ TEST(SaFile, reads_every_key) {
   EXPECT_EQ(one.policy.df_set, 0x4000);
   Association const& two = associations->back();
   EXPECT_TRUE(two.extended_sequence);
+  EXPECT_EQ(two.replay_window, 4096U);
   EXPECT_EQ(two.first_sequence, 4294967296U);
   EXPECT_EQ(two.soft_limit, 9223372036854775807U);
   ASSERT_TRUE(two.udp.has_value());
@@ -174,6 +177,11 @@ TEST(SaFile, says_where_and_how_it_is_wrong) {
       {with("esn", "esn: maybe"), "sa.yaml:7:10: 'esn' is 'maybe'"},
       {with("esn", "esn: true\n    anti_replay: false"), "sa.yaml:8:18: 'esn' needs the replay window"},
       {with("anti_replay", "anti_replay: maybe"), "'anti_replay' is 'maybe'"},
+      {with("replay_window", "replay_window: 63"),
+       "sa.yaml:7:20: 'replay_window' is '63'; allowed: a whole number from 64 to 4096"},
+      {with("replay_window", "replay_window: 4097"), "'replay_window' is '4097'"},
+      {with("anti_replay", "anti_replay: false\n    replay_window: 64"),
+       "sa.yaml:8:20: 'anti_replay: false' has no replay window"},
       {with("ttl", "ttl: 0"), "'ttl' is '0'"},
       {with("dscp", "dscp: 64"), "sa.yaml:7:11: 'dscp' is '64'; write copy or a number from 0 to 63"},
       {with("df", "df: maybe"), "allowed: copy, set, clear"},

@@ -54,6 +54,7 @@ constexpr std::string_view kFive = R"(associations:
     authentication_key: 606162636465666768696a6b6c6d6e6f70717273
     selector: {destination: 10.2.0.0/16}
     udp_encapsulation: {}
+    replay_window: 128
   - spi: 4099
     source: 192.0.2.1
     destination: 198.51.100.1
@@ -302,6 +303,22 @@ TEST(Shards, of_encrypt_give_every_packet_what_one_nf_gives_it) {
   EXPECT_THAT(expected, Contains(::testing::Field(&Fate::record, HasSubstr("\"seq\":4294967297"))));  // beyond 32 bits
   for (const std::uint32_t count : kShardCounts) {
     expect_same(Shards("encrypt", kFive, count).run(frames), expected, concat(count, " shards"));
+  }
+}
+
+TEST(Shards, of_decrypt_have_windows_as_wide_as_one_nf) {
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < 129; ++i) {
+    frames.push_back(make_frame(packet::kProtocolUdp, 0x0A090001, 0x0A020001, 1, 2, "data"));
+  }
+  const std::vector<Fate> sent = Shards("encrypt", kFive, 0).run(frames);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    frames[i] = sent[sent.size() - 1 - i].frame;  // the last one comes first
+  }
+  for (const std::uint32_t count : kShardCounts) {
+    const auto ends = ends_of(Shards("decrypt", kFive, count).run(frames));
+    EXPECT_EQ(ends.at("pass"), 128U) << count;
+    EXPECT_EQ(ends.at("replay"), 1U) << count;
   }
 }
 

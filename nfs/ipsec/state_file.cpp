@@ -6,6 +6,8 @@
 
 #include <absl/strings/numbers.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -19,13 +21,36 @@ constexpr std::string_view kHeader =
     "# encrypted with a key stream used before.\n";
 std::string_view name_of(Direction direction) { return direction == Direction::kEncrypt ? "encrypt" : "decrypt"; }
 
-Result<std::uint64_t> read_number(nf::Config& config, std::string_view key, bool hexadecimal) {
+constexpr std::size_t kDigits = ReplayWindow::kWordBits / 4;  // of a word of `seen`
+
+Result<std::uint64_t> read_number(nf::Config& config, std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, config.string(key));
   std::uint64_t value = 0;
-  if (!(hexadecimal ? absl::SimpleHexAtoi(text, &value) : absl::SimpleAtoi(text, &value))) {
+  if (!absl::SimpleAtoi(text, &value)) {
     return config.error(key, concat("'", key, "' is '", text, "', which is no number of 64 bits; the file is damaged"));
   }
   return value;
+}
+
+/// One hexadecimal number: bit i of it is that of number next - 1 - i.
+Result<ReplayWindow::Seen> read_seen(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string("seen"));
+  std::string_view digits = text;
+  digits.remove_prefix(digits.starts_with("0x") ? 2 : 0);
+  ReplayWindow::Seen seen;
+  bool is_number = !digits.empty() && digits.size() <= ReplayWindow::kMaxPackets / 4;
+  while (is_number && !digits.empty()) {
+    char const* const end = digits.data() + digits.size();
+    char const* const begin = end - std::min(digits.size(), kDigits);
+    const auto [parsed, error] = std::from_chars(begin, end, seen.emplace_back(), 16);
+    is_number = error == std::errc() && parsed == end;
+    digits.remove_suffix(static_cast<std::size_t>(end - begin));
+  }
+  if (!is_number) {
+    return config.error("seen", concat("'seen' is '", text, "', which is no hexadecimal number of at most ",
+                                       ReplayWindow::kMaxPackets, " bits; the file is damaged"));
+  }
+  return seen;
 }
 
 Result<SavedState> read(std::string const& text, std::string const& path, Direction direction) {
@@ -34,9 +59,9 @@ Result<SavedState> read(std::string const& text, std::string const& path, Direct
   CATENA_RETURN_IF_ERROR(file.one_of("direction", {std::string(name_of(direction))}).status());
   CATENA_RETURN_IF_ERROR(file.string("spi").status());
   SavedState state;
-  CATENA_ASSIGN_OR_RETURN(state.next, read_number(file, "next", false));
+  CATENA_ASSIGN_OR_RETURN(state.next, read_number(file, "next"));
   if (direction == Direction::kDecrypt) {
-    CATENA_ASSIGN_OR_RETURN(state.seen, read_number(file, "seen", true));
+    CATENA_ASSIGN_OR_RETURN(state.seen, read_seen(file));
   }
   CATENA_RETURN_IF_ERROR(file.finish());
   if (state.next == 0) {
@@ -80,7 +105,14 @@ Status StateFile::save(SavedState const& state, std::uint32_t spi) const {
   std::string text =
       concat(kHeader, "version: 1\ndirection: ", name_of(direction_), "\nspi: ", spi, "\nnext: ", state.next, "\n");
   if (direction_ == Direction::kDecrypt) {
-    text += fmt::format("seen: \"0x{:016x}\"\n", state.seen);
+    text += "seen: \"0x";
+    if (state.seen.empty()) {
+      text += std::string(kDigits, 'f');
+    }
+    for (auto word = state.seen.rbegin(); word != state.seen.rend(); ++word) {
+      text += fmt::format("{:016x}", *word);
+    }
+    text += "\"\n";
   }
   return output_->write(std::as_bytes(std::span(text)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "replay_window.hpp"
 #include "sa.hpp"
 
 #include <catena/core/status.hpp>
@@ -17,10 +18,10 @@ namespace catena::ipsec {
 struct SavedState {
   /// The first number neither used nor reserved by a process that has ended.
   std::uint64_t next = 1;
-  /// decrypt: bit i is set if number next - 1 - i was seen. All bits are set if a process did not end cleanly.
-  std::uint64_t seen = ~std::uint64_t{0};
+  /// decrypt: of a window whose highest number is next - 1; at most ReplayWindow::kMaxPackets bits. Empty, so that all
+  /// numbers count as seen, if a process did not end cleanly.
+  ReplayWindow::Seen seen;
 };
-
 /// The file of one association and direction, with its lock: at most one StateFile of a name exists at a time on the
 /// machine. Not thread safe; movable.
 class StateFile {

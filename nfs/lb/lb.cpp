@@ -296,7 +296,7 @@ Status Lb::load(nf::StateReader& state) {
     return FlowTable::FlowSlot{to_backend, to_client, flow_to_backend(request, to_backend, flow.service),
                                flow_to_client(response, to_client)};
   });
-  nf::PacketClock clock;
+  packet::PacketClock clock;
   clock.load(state);
   const auto has_started = state.get<bool>();
   const auto flows_not_tracked = state.get<std::uint64_t>();

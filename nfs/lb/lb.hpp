@@ -2,8 +2,8 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
-#include <catena/nf/packet_clock.hpp>
 #include <catena/nf/portable.hpp>
+#include <catena/packet/packet_clock.hpp>
 
 #include <memory>
 #include <vector>
@@ -105,7 +105,7 @@ class Lb final : public nf::Nf, public nf::Portable {
   bool shares_maglev_ = false;  // with the first shard, which reports their memory
   FlowTable flows_;
   bool has_started_ = false;
-  nf::PacketClock clock_;
+  packet::PacketClock clock_;
   std::uint64_t flows_not_tracked_ = 0;
 };
 

@@ -374,7 +374,7 @@ TEST_F(Draining, after_one_stamp_far_ahead_flows_still_end) {
   live_.send(request(9));
   ASSERT_EQ(live_.statistic("flows"), 1U);
   live_.now_ns -= 400'000'000 * kSecondNs;
-  for (std::uint32_t i = 0; i < nf::PacketClock::kStepPackets; ++i) {
+  for (std::uint32_t i = 0; i < packet::PacketClock::kStepPackets; ++i) {
     live_.send(request(7));
   }
   ASSERT_EQ(live_.statistic("flows"), 2U);

@@ -2,6 +2,7 @@
 #include "export_config.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/core/time.hpp>
 
 #include <set>
 
@@ -11,6 +12,8 @@ namespace {
 constexpr std::int64_t kMaxObservationDomain = 0xFFFFFFFF;
 constexpr std::int64_t kTemplateRefresh = 20;
 constexpr std::int64_t kMaxTemplateRefresh = 1'000'000;
+constexpr std::int64_t kTemplateRefreshSeconds = 600;  // RFC 6728, section 4.4.2: templateRefreshTimeout
+constexpr std::int64_t kMaxTemplateRefreshSeconds = 86'400 * 365;
 
 /// An entry of `export`.
 struct Entry {
@@ -36,6 +39,10 @@ Result<Entry> read_entry(nf::Config const& section, IpfixOptions options) {
     CATENA_ASSIGN_OR_RETURN(const std::int64_t refresh,
                             entry.config.integer_or("template_refresh", kTemplateRefresh, 1, kMaxTemplateRefresh));
     entry.options.template_refresh = static_cast<std::uint32_t>(refresh);
+    CATENA_ASSIGN_OR_RETURN(
+        const std::int64_t seconds,
+        entry.config.integer_or("template_refresh_s", kTemplateRefreshSeconds, 1, kMaxTemplateRefreshSeconds));
+    entry.options.template_refresh_ns = static_cast<std::uint64_t>(seconds) * kNsPerSecond;
   } else {
     CATENA_ASSIGN_OR_RETURN(entry.file, entry.config.output_path("file"));
   }

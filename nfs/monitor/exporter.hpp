@@ -15,6 +15,7 @@ class Exporter {
   explicit Exporter(std::unique_ptr<Output> output) : output_(std::move(output)) {}
   virtual ~Exporter() = default;
 
+  /// `clock_ns`, here and below: the time, ns since 1970. It never decreases from one call to the next.
   virtual void add(FlowRecord const& record, std::uint64_t clock_ns) = 0;
   /// Writes buffered records.
   virtual void flush(std::uint64_t clock_ns) = 0;
@@ -40,10 +41,13 @@ std::unique_ptr<Exporter> json_exporter(std::unique_ptr<Output> output);
 
 struct IpfixOptions {
   std::uint32_t observation_domain = 1;
-  /// Messages between two transmissions of the templates; 0: only the first message has them (files).
+  /// Messages, and nanoseconds, from one transmission of the templates to the next (RFC 7011, section 8.4), whichever
+  /// is over first; 0: no such limit. With neither only the first message has them (files).
   std::uint32_t template_refresh = 0;
+  std::uint64_t template_refresh_ns = 0;
 };
-/// IPFIX messages of at most kMaxMessageBytes (RFC 7011); consecutive in a file (RFC 5655).
+/// IPFIX messages of at most kMaxMessageBytes (RFC 7011); consecutive in a file (RFC 5655). flush() sends templates
+/// that are due by time, also without records: no message has an export time that much later than its templates.
 std::unique_ptr<Exporter> ipfix_exporter(std::unique_ptr<Output> output, IpfixOptions options);
 
 /// Longest message: with UDP, IPv4 and tunnel headers it fits an Ethernet frame (RFC 7011, section 10.3.3).

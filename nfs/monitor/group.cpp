@@ -11,7 +11,7 @@ namespace catena::monitor {
 namespace {}  // namespace
 
 Group::Group(std::vector<NamedExporter> exporters, std::uint32_t monitors)
-    : is_shared_(monitors > 1), clocks_(monitors), unfinished_(monitors) {
+    : is_shared_(monitors > 1), stamps_(monitors), unfinished_(monitors) {
   for (NamedExporter& named : exporters) {
     names_.push_back(std::move(named.name));
     exporters_.push_back(std::move(named.exporter));
@@ -61,10 +61,10 @@ Group::Finish Group::finish(std::uint64_t clock_ns) {
   return {take_losses(), failures.empty() ? absl::OkStatus() : absl::DataLossError(failures)};
 }
 
-std::uint64_t Group::latest_ns() const {
+std::uint64_t Group::latest_stamp_ns() const {
   std::uint64_t latest_ns = 0;
-  for (Clock const& clock : clocks_) {
-    latest_ns = std::max(latest_ns, clock.ns.load(std::memory_order_relaxed));
+  for (Stamp const& stamp : stamps_) {
+    latest_ns = std::max(latest_ns, stamp.ns.load(std::memory_order_relaxed));
   }
   return latest_ns;
 }

@@ -41,7 +41,7 @@ class Group {
 
   /// The number of the monitor that owns a flow, equal for all sharders.
   std::uint32_t monitor_of(packet::Ipv4FlowKey const& flow) const {
-    return static_cast<std::uint32_t>((hash_(flow) >> 32) * clocks_.size() >> 32);
+    return static_cast<std::uint32_t>((hash_(flow) >> 32) * stamps_.size() >> 32);
   }
 
   std::uint64_t add(std::span<const EndedFlow> flows);
@@ -55,18 +55,18 @@ class Group {
   /// Call it after a monitor's last record, once per monitor.
   Finish finish(std::uint64_t clock_ns);
 
-  /// The current time of monitor `index`, and the latest of all monitors.
-  void set_clock(std::uint32_t index, std::uint64_t clock_ns) {
-    clocks_[index].ns.store(clock_ns, std::memory_order_relaxed);
+  /// The latest stamp of monitor `index`, and of all monitors. Stamps, because clocks differ after one that was wrong.
+  void set_stamp(std::uint32_t index, std::uint64_t stamp_ns) {
+    stamps_[index].ns.store(stamp_ns, std::memory_order_relaxed);
   }
-  std::uint64_t latest_ns() const;
+  std::uint64_t latest_stamp_ns() const;
 
   void add_talkers(std::shared_ptr<const TopTalkers> talkers) { talkers_.push_back(std::move(talkers)); }
   std::vector<Talker> top(std::size_t count) const { return top_of(talkers_, count); }
 
  private:
   /// One per cache line: every monitor writes its own after each batch.
-  struct alignas(64) Clock {
+  struct alignas(64) Stamp {
     std::atomic<std::uint64_t> ns{0};
   };
 
@@ -77,7 +77,7 @@ class Group {
   const bool is_shared_;
   const FlowHash hash_;
   std::vector<std::string> names_;
-  std::vector<Clock> clocks_;  // by monitor
+  std::vector<Stamp> stamps_;  // by monitor
   std::vector<std::shared_ptr<const TopTalkers>> talkers_;
 
   std::mutex mutex_;  // guards the members below, if is_shared_

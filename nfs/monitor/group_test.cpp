@@ -78,8 +78,8 @@ TEST(Group, monitors_in_several_threads_write_whole_records_in_one_sequence) {
         const std::vector flows{ended(monitor * kRecords + i, clock_ns), ended(monitor * kRecords + i + 1, clock_ns)};
         EXPECT_EQ(group.add(flows), 0U);
         EXPECT_EQ(group.flush_each_second(clock_ns), 0U);
-        group.set_clock(monitor, clock_ns);
-        EXPECT_GE(group.latest_ns(), clock_ns);
+        group.set_stamp(monitor, clock_ns);
+        EXPECT_GE(group.latest_stamp_ns(), clock_ns);
       }
       EXPECT_TRUE(group.finish(2000 * kTestSecond).status.ok());
     });

@@ -86,7 +86,7 @@ class IpfixExporter final : public Exporter {
       flush(clock_ns);
     }
     if (message_.empty()) {
-      begin_message();
+      begin_message(clock_ns);
     }
     if (wanted != set_id_) {
       end_set();
@@ -97,13 +97,16 @@ class IpfixExporter final : public Exporter {
   }
 
   void flush(std::uint64_t clock_ns) override {
+    const bool has_templates = !message_.empty() && messages_ == 1;
+    if (!has_templates && are_due_by_time(clock_ns)) {
+      send_templates(clock_ns);
+    }
     if (message_.empty()) {
       return;
     }
     end_set();
-    packet::store_be16(&message_[2], static_cast<std::uint16_t>(message_.size()));
-    packet::store_be32(&message_[4], static_cast<std::uint32_t>(clock_ns / kNsPerSecond));
-    output().write(message_, records_);
+    templates_ns_ = has_templates ? clock_ns : templates_ns_;
+    send(message_, records_, clock_ns);
     // data records before this message; lost ones count, so that the collector sees that they are missing
     sequence_ += records_;
     records_ = 0;
@@ -111,20 +114,52 @@ class IpfixExporter final : public Exporter {
   }
 
  private:
-  void begin_message() {
-    Writer(message_)
+  void begin_message(std::uint64_t clock_ns) {
+    put_header(message_);
+    const bool are_due_by_count = options_.template_refresh != 0 && messages_ >= options_.template_refresh;
+    if (messages_ == 0 || are_due_by_count || are_due_by_time(clock_ns)) {
+      put_templates(message_);
+      messages_ = 0;
+    }
+    ++messages_;
+  }
+
+  bool are_due_by_time(std::uint64_t clock_ns) const {
+    return messages_ != 0 && options_.template_refresh_ns != 0 &&
+           clock_ns - templates_ns_ >= options_.template_refresh_ns;
+  }
+
+  /// Sends the templates before the open message, where they were not due yet.
+  void send_templates(std::uint64_t clock_ns) {
+    std::vector<std::uint8_t> message;
+    put_header(message);
+    put_templates(message);
+    send(message, 0, clock_ns);
+    templates_ns_ = clock_ns;
+    messages_ = message_.empty() ? 1 : 2;
+  }
+
+  void put_header(std::vector<std::uint8_t>& message) const {
+    Writer(message)
         .put(kVersion)
-        .put(std::uint16_t{0})  // length and export time: flush() knows them
+        .put(std::uint16_t{0})  // length and export time: send() knows them
         .put(std::uint32_t{0})
         .put(sequence_)
         .put(options_.observation_domain);
-    if (messages_ == 0 || (options_.template_refresh != 0 && messages_ % options_.template_refresh == 0)) {
-      begin_set(kTemplateSet);
-      put_template(kPortsTemplate, kPortsFields);
-      put_template(kIcmpTemplate, kIcmpFields);
-      end_set();
-    }
-    ++messages_;
+  }
+
+  static void put_templates(std::vector<std::uint8_t>& message) {
+    const std::size_t start = message.size();
+    Writer(message).put(kTemplateSet).put(std::uint16_t{0});
+    put_template(message, kPortsTemplate, kPortsFields);
+    put_template(message, kIcmpTemplate, kIcmpFields);
+    put_set_length(message, start);
+  }
+
+  void send(std::vector<std::uint8_t>& message, std::uint64_t records, std::uint64_t clock_ns) {
+    packet::store_be16(&message[2], static_cast<std::uint16_t>(message.size()));
+    packet::store_be32(&message[4], static_cast<std::uint32_t>(clock_ns / kNsPerSecond));
+    output().write(message, records);
   }
 
   void begin_set(std::uint16_t id) {
@@ -135,13 +170,17 @@ class IpfixExporter final : public Exporter {
   /// Gives the set that is open its length; none is open after this.
   void end_set() {
     if (set_id_ != 0) {
-      packet::store_be16(&message_[set_start_ + 2], static_cast<std::uint16_t>(message_.size() - set_start_));
+      put_set_length(message_, set_start_);
       set_id_ = 0;
     }
   }
+  static void put_set_length(std::vector<std::uint8_t>& message, std::size_t start) {
+    packet::store_be16(&message[start + 2], static_cast<std::uint16_t>(message.size() - start));
+  }
 
-  void put_template(std::uint16_t id, std::span<const FieldSpecifier> fields) {
-    Writer writer(message_);
+  static void put_template(std::vector<std::uint8_t>& message, std::uint16_t id,
+                           std::span<const FieldSpecifier> fields) {
+    Writer writer(message);
     writer.put(id).put(static_cast<std::uint16_t>(fields.size()));
     for (FieldSpecifier const& field : fields) {
       writer.put(field.element).put(field.bytes);
@@ -172,9 +211,10 @@ class IpfixExporter final : public Exporter {
   IpfixOptions options_;
   std::vector<std::uint8_t> message_;  // empty, or a message that waits for more records
   std::uint32_t records_ = 0;          // in message_
-  std::uint64_t messages_ = 0;
-  std::uint32_t sequence_ = 0;  // 3.1: data records sent so far, modulo 2^32
-  std::uint16_t set_id_ = 0;    // of the open set, 0: none
+  std::uint64_t messages_ = 0;         // since the templates, their message included; 0: no message yet
+  std::uint64_t templates_ns_ = 0;     // when they were sent
+  std::uint32_t sequence_ = 0;         // 3.1: data records sent so far, modulo 2^32
+  std::uint16_t set_id_ = 0;           // of the open set, 0: none
   std::size_t set_start_ = 0;
 };
 

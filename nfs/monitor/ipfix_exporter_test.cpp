@@ -167,6 +167,76 @@ TEST_F(Ipfix, templates_are_sent_again_after_the_configured_number_of_messages) 
   }
 }
 
+/// The positions of the messages with templates.
+std::vector<std::size_t> with_templates(std::vector<Message> const& messages) {
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].templates > 0) {
+      positions.push_back(i);
+    }
+  }
+  return positions;
+}
+
+TEST_F(Ipfix, templates_are_sent_again_after_the_configured_time) {
+  const auto ipfix = exporter({.template_refresh = 20, .template_refresh_ns = 600 * kTestSecond});
+  for (const std::uint64_t second : {0U, 1U, 599U, 600U, 601U, 1199U, 1201U, 90'000U}) {
+    ipfix->add(tcp_record(1), second * kTestSecond);
+    ipfix->flush(second * kTestSecond);
+  }
+  const std::vector<Message> messages = decoded();
+  std::uint32_t records = 0;
+  std::uint32_t templates_at = 0;
+  for (Message const& message : messages) {
+    templates_at = message.templates > 0 ? message.export_time : templates_at;
+    EXPECT_LT(message.export_time - templates_at, 600U) << "data follow templates of the last ten minutes";
+    EXPECT_EQ(message.sequence, records) << "templates do not count";
+    records += static_cast<std::uint32_t>(message.records.size());
+  }
+  EXPECT_EQ(records, 8U);
+  EXPECT_THAT(with_templates(messages), SizeIs(4)) << "at 0, 600, 1201 and 90,000";
+}
+
+TEST_F(Ipfix, a_record_that_waited_over_the_time_for_its_message_has_templates_before_it) {
+  const auto ipfix = exporter({.template_refresh = 20, .template_refresh_ns = 600 * kTestSecond});
+  for (const std::uint64_t second : {0U, 10U, 4000U, 4010U}) {
+    ipfix->flush(second * kTestSecond);  // as a monitor does: the record before has waited for this time
+    ipfix->add(tcp_record(1), second * kTestSecond);
+  }
+  ipfix->flush(4020 * kTestSecond);
+  const std::vector<Message> messages = decoded();
+  ASSERT_THAT(messages, SizeIs(5));
+  EXPECT_THAT(with_templates(messages), ElementsAre(0, 1));
+  EXPECT_EQ(messages[1].export_time, 4000U);
+  EXPECT_EQ(messages[2].export_time, 4000U);
+  EXPECT_THAT(messages[1].sets, ElementsAre(2)) << "the message was made before its templates were due";
+  EXPECT_EQ(messages[2].sequence, 1U);
+}
+
+TEST_F(Ipfix, templates_are_sent_again_in_time_while_no_flow_ends) {
+  const auto ipfix = exporter({.template_refresh = 20, .template_refresh_ns = 600 * kTestSecond});
+  ipfix->flush(0);
+  ipfix->add(tcp_record(1), 1);
+  for (std::uint64_t second = 1; second < 1900; ++second) {
+    ipfix->flush(second * kTestSecond);
+  }
+  const std::vector<Message> messages = decoded();
+  ASSERT_THAT(messages, SizeIs(4));
+  EXPECT_THAT(with_templates(messages), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(written_.records, ElementsAre(1, 0, 0, 0));
+  EXPECT_EQ(messages[3].sequence, 1U);
+  EXPECT_EQ(messages[3].export_time, 1801U);
+}
+
+TEST_F(Ipfix, templates_sent_by_time_count_for_the_number_of_messages) {
+  const auto ipfix = exporter({.template_refresh = 5, .template_refresh_ns = 600 * kTestSecond});
+  for (const std::uint64_t second : {0U, 1U, 2U, 700U, 701U, 702U, 703U, 704U, 705U}) {
+    ipfix->add(tcp_record(1), second * kTestSecond);
+    ipfix->flush(second * kTestSecond);
+  }
+  EXPECT_THAT(with_templates(decoded()), ElementsAre(0, 3, 8));
+}
+
 TEST_F(Ipfix, without_records_nothing_is_sent) {
   const auto ipfix = exporter();
   ipfix->flush(1);

@@ -92,7 +92,7 @@ bool Meter::can_add_up(SummedBatch const& batch, std::uint64_t end_ns) const {
 }
 
 std::uint64_t Meter::clock_after(std::span<const std::uint64_t> stamps_ns) const {
-  nf::PacketClock clock = clock_;
+  packet::PacketClock clock = clock_;
   for (const std::uint64_t stamp_ns : stamps_ns) {
     clock.advance(stamp_ns);
   }
@@ -173,12 +173,11 @@ void Meter::end_flow(std::uint32_t flow, EndReason reason) {
   table_.erase(flow);
 }
 
-void Meter::finish(std::uint64_t latest_ns) {
-  const std::uint64_t end_ns = std::max(clock_ns(), latest_ns);
+void Meter::finish(std::uint64_t latest_stamp_ns) {
+  clock_.advance(latest_stamp_ns);
   while (table_.size() > 0) {
     const std::uint32_t oldest = table_.oldest();
-    const bool is_idle = end_ns - table_.used_ns(oldest) >= timeouts_.idle_ns;
-    end_flow(oldest, is_idle ? EndReason::kIdle : EndReason::kForcedEnd);
+    end_flow(oldest, is_idle(oldest) ? EndReason::kIdle : EndReason::kForcedEnd);
   }
 }
 

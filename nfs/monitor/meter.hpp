@@ -4,7 +4,7 @@
 #include "flow_sums.hpp"
 #include "flow_table.hpp"
 
-#include <catena/nf/packet_clock.hpp>
+#include <catena/packet/packet_clock.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -59,13 +59,15 @@ class Meter {
   /// Advances the time on a live link with rare packets; exports up to kExpiriesPerTick idle flows.
   void tick(std::uint64_t now_ns);
   static constexpr std::uint32_t kExpiriesPerTick = 8192;
-  /// Exports all remaining flows, least recently used first. `latest_ns`: the end time, if later than the meter's
-  /// clock.
-  void finish(std::uint64_t latest_ns = 0);
+  /// Exports all remaining flows, least recently used first. `latest_stamp_ns`: the last stamp of all monitors, if it
+  /// is later than this meter's; 0: none is.
+  void finish(std::uint64_t latest_stamp_ns = 0);
 
   MeterCounts const& counts() const { return counts_; }
   std::size_t memory_bytes() const { return table_.memory_bytes(); }
   std::uint64_t clock_ns() const { return clock_.now_ns(); }
+  /// The stamp that clock_ns() corresponds to. Precondition: observe() or tick() was called.
+  std::uint64_t stamp_ns() const { return clock_.stamp_after(0); }
 
  private:
   /// Prefetches the flows of packets or sums in parallel and stores their hashes in `hashes`.
@@ -102,7 +104,7 @@ class Meter {
   Timeouts timeouts_;
   RecordSink* sink_;
   MeterCounts counts_;
-  nf::PacketClock clock_;
+  packet::PacketClock clock_;
   std::uint64_t second_ns_ = 0;  // time of the sink's last second_passed()
 
   // by sum number, for the current batch

@@ -181,7 +181,7 @@ TEST(Meter, stamps_that_go_back_neither_end_flows_nor_move_the_clock) {
 
 TEST(Meter, goes_on_ending_flows_after_one_stamp_far_ahead) {
   Metered metered(10, {seen_by_meter(1, kTestSecond), seen_by_meter(2, 1'000'000 * kTestSecond)});
-  std::vector<Observation> packets(nf::PacketClock::kStepPackets, seen_by_meter(3, 2 * kTestSecond));
+  std::vector<Observation> packets(packet::PacketClock::kStepPackets, seen_by_meter(3, 2 * kTestSecond));
   packets.push_back(seen_by_meter(3, 20 * kTestSecond));
   metered.meter.observe(packets);
   EXPECT_THAT(metered.sources(), ElementsAre(1, 2, 3)) << "2 and 3 were idle for 18 s";

@@ -30,8 +30,12 @@ constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"active_timeout_s", "integer 0..31536000", "1800",
      "seconds between exports of an active flow; 0: only at its end"},
     {"top", "integer 0..1000", "10", "top talkers in the report"},
-    {"export", "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh}",
-     "none", "where flow records go; template_refresh: messages from one sending of the templates to the next, 20"},
+    {"export",
+     "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh, "
+     "template_refresh_s}",
+     "none",
+     "where flow records go; templates are sent again after template_refresh messages (20) or template_refresh_s "
+     "seconds (600)"},
     {"observation_domain", "integer 0..4294967295", "1", "observation domain ID of IPFIX messages"},
 }};
 
@@ -139,7 +143,7 @@ void Monitor::complete(nf::Completion const& completion) {
     observe_headers(batch);
   }
   hand_over();
-  group_->set_clock(shard_.index, meter_.clock_ns());
+  group_->set_stamp(shard_.index, meter_.stamp_ns());
 }
 
 void Monitor::observe_headers(packet::Batch const& batch) {
@@ -158,7 +162,7 @@ void Monitor::observe_headers(packet::Batch const& batch) {
 void Monitor::tick(std::uint64_t now_ns) {
   meter_.tick(now_ns);
   hand_over();
-  group_->set_clock(shard_.index, meter_.clock_ns());
+  group_->set_stamp(shard_.index, meter_.stamp_ns());
 }
 
 void Monitor::add(FlowRecord const& record, std::uint64_t clock_ns) {
@@ -186,7 +190,7 @@ void Monitor::second_passed(std::uint64_t clock_ns) {
 }
 
 Status Monitor::finish() {
-  meter_.finish(group_->latest_ns());
+  meter_.finish(group_->latest_stamp_ns());
   hand_over();
   Group::Finish end = group_->finish(meter_.clock_ns());
   lost_records_ += end.lost;

@@ -276,6 +276,8 @@ TEST_F(MonitorTest, wrong_configuration_is_an_error_with_position) {
               HasSubstr("test.yaml:1:31: no.such.host.invalid"));
   EXPECT_THAT(config_error("export: [{format: ipfix, udp: '127.0.0.1:4739', template_refresh: 0}]"),
               HasSubstr("'template_refresh' is '0'"));
+  EXPECT_THAT(config_error("export: [{format: ipfix, udp: '127.0.0.1:4739', template_refresh_s: 0}]"),
+              HasSubstr("'template_refresh_s' is '0'"));
 }
 
 TEST_F(MonitorTest, reading_a_configuration_touches_no_file) {

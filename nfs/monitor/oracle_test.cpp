@@ -237,5 +237,49 @@ TEST_F(MadeTraffic, is_received_whole_by_nfcapd) {
   expect_received(frames_, options_, "max_flows: 100");
 }
 
+/// An export of hours over UDP, as a capture of its datagrams for tshark.
+class Export : public Oracle {
+ protected:
+  static constexpr std::size_t kFlows = 200;
+
+  /// What a monitor sends to a collector: a flow every 25 s for hours, with a pause of an hour in the middle.
+  std::vector<std::vector<std::uint8_t>> datagrams(device::Device* device = nullptr) {
+    std::vector<Frame> frames;
+    RunOptions options;
+    for (std::uint32_t i = 0; i < kFlows; ++i) {
+      frames.push_back(nf::testing::make_frame(i % 2 == 0 ? 6 : 17, 0x0A000000 + i, 0xC6336401, 1024, 443, "data"));
+      options.arrivals_ns.push_back((1'700'000'000 + 25 * i + (i < kFlows / 2 ? 0 : 3600)) * kTestSecond);
+    }
+    const testing::Receiver receiver;
+    const std::string yaml =
+        concat("export: [{format: ipfix, udp: '127.0.0.1:", receiver.port(), "', template_refresh: 1000}]");
+    testing::run(yaml, frames, folder_, options, device);
+    return receiver.take();
+  }
+};
+
+TEST_F(Export, gives_a_collector_that_missed_the_first_templates_others_in_time) {
+  if (!has_tshark()) {
+    GTEST_SKIP() << "tshark is not installed";
+  }
+  std::vector<Frame> frames;
+  for (std::vector<std::uint8_t> const& datagram : datagrams()) {
+    frames.push_back(nf::testing::make_frame(17, 0x7F000001, 0x7F000001, 40'000, 4739,
+                                             std::string(datagram.begin(), datagram.end())));
+  }
+  ASSERT_GE(frames.size(), kFlows) << "a datagram was lost on its way";
+  frames.erase(frames.begin());
+  nf::testing::write_capture(folder_.path("export.pcap"), frames);
+  expect_oracle("tshark_templates.py", {folder_.path("export.pcap")},
+                concat(kFlows - 24, " records; the first after 575 s; data at most 575 s after templates"));
+}
+
+TEST_F(Export, is_the_same_from_every_device) {
+  const auto expected = datagrams();
+  for (device::Device* device : nf::testing::devices()) {
+    EXPECT_TRUE(datagrams(device) == expected) << nf::testing::name_of(device);
+  }
+}
+
 }  // namespace
 }  // namespace catena::monitor

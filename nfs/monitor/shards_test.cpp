@@ -246,6 +246,30 @@ TEST_P(Sharded, a_collector_gets_all_records_from_one_socket_in_one_sequence) {
   EXPECT_GT(records, 100U);
 }
 
+TEST_P(Sharded, templates_come_in_time_whichever_shard_exports) {
+  Traffic traffic;
+  for (std::uint32_t src = 0; src < 200; ++src) {
+    traffic.frames.push_back(make_frame(17, src, 9, 1, 1, ""));
+    traffic.arrivals_ns.push_back((1'000 + 25 * src) * kTestSecond);
+  }
+  const Receiver receiver;
+  ShardedMonitor sharded(
+      concat("export: [{format: ipfix, udp: '127.0.0.1:", receiver.port(), "', template_refresh: 1000000}]"),
+      folder_.path(), GetParam());
+  sharded.process(traffic);
+  sharded.finish();
+  Collector collector;
+  std::uint64_t records = 0;
+  std::uint32_t templates_at = 0;
+  for (Bytes const& datagram : receiver.take()) {
+    const Message message = collector.decode(datagram);
+    templates_at = message.templates > 0 ? message.export_time : templates_at;
+    EXPECT_LT(message.export_time - templates_at, 600U);
+    records += message.records.size();
+  }
+  EXPECT_EQ(records, 200U);
+}
+
 TEST_P(Sharded, whether_a_flow_was_idle_at_the_end_is_decided_by_the_last_packet_of_all) {
   Traffic traffic;
   for (std::uint32_t src = 0; src < 100; ++src) {

@@ -178,7 +178,7 @@ Status Nat::load(nf::StateReader& state) {
     const auto source = state.get<std::uint32_t>();
     return AddressPair{source, state.get<std::uint32_t>()};
   });
-  nf::PacketClock clock;
+  packet::PacketClock clock;
   clock.load(state);
   if (!state.is_done()) {
     return absl::DataLossError("no state of a NAT");

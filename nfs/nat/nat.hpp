@@ -2,10 +2,10 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
-#include <catena/nf/packet_clock.hpp>
 #include <catena/nf/portable.hpp>
 #include <catena/packet/icmp.hpp>
 #include <catena/packet/icmp_error.hpp>
+#include <catena/packet/packet_clock.hpp>
 
 #include <memory>
 #include <mutex>
@@ -113,7 +113,7 @@ class Nat final : public nf::Nf, public nf::Portable {
   Shards::Table& own_;
   MappingTable& mappings_;
   FragmentTable fragments_;
-  nf::PacketClock clock_;
+  packet::PacketClock clock_;
   bool is_recording_ = false;        // of the current batch
   packet::ErrorBudget echo_budget_;  // by the time of clock_
   std::uint64_t echo_replies_ = 0;

@@ -99,7 +99,7 @@ TEST(Nat, echo_requests_above_their_rate_and_parts_of_them_are_dropped) {
 }
 
 TEST(Nat, one_stamp_far_ahead_stops_no_echo_replies) {
-  std::vector<Frame> frames(nf::PacketClock::kStepPackets + 4, echo_request(kServer, kExternal, 7));
+  std::vector<Frame> frames(packet::PacketClock::kStepPackets + 4, echo_request(kServer, kExternal, 7));
   std::vector<std::uint64_t> times{500'000'000 * kSecond};
   for (std::size_t i = 1; i < frames.size(); ++i) {
     times.push_back((1000 + i) * kSecond);
@@ -432,7 +432,7 @@ TEST(Nat, a_clock_that_goes_back_or_jumps_ends_nothing_early) {
 TEST(Nat, after_one_stamp_far_ahead_mappings_still_end) {
   std::vector<Frame> frames{udp(kHost, 2001, kServer, 53), udp(kHost, 2002, kServer, 53)};
   std::vector<std::uint64_t> times{1000 * kSecond, 500'000'000 * kSecond};
-  for (std::uint32_t i = 0; i < nf::PacketClock::kStepPackets; ++i) {
+  for (std::uint32_t i = 0; i < packet::PacketClock::kStepPackets; ++i) {
     frames.push_back(udp(kHost, 2003, kServer, 53));
     times.push_back(1001 * kSecond);
   }

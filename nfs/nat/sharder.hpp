@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
-#include <catena/nf/packet_clock.hpp>
+#include <catena/packet/packet_clock.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -39,7 +39,7 @@ class NatSharder final : public nf::Sharder {
 
   std::shared_ptr<const Shards> shards_;
   DatagramTable<std::uint32_t> first_fragments_;  // the shards of first fragments
-  nf::PacketClock clock_;                         // of inbound fragments
+  packet::PacketClock clock_;                     // of inbound fragments
 };
 
 }  // namespace catena::nat

@@ -133,6 +133,20 @@ Result<AnswerOptions> Router::read_answer_options(nf::Config& config, PortTable 
   return options;
 }
 
+/// Lines of the file that say the same; empty if there are none.
+std::string Router::warn_of_repeated(std::string const& path, std::span<const lpm::Route> routes) {
+  const auto is_repeated = [](lpm::Route const& route) { return route.repeated_on != 0; };
+  const auto first = std::find_if(routes.begin(), routes.end(), is_repeated);
+  if (first == routes.end()) {
+    return {};
+  }
+  const auto count = std::count_if(first, routes.end(), is_repeated);
+  return concat(nf::kWarning, path, ":", first->repeated_on, ": ",
+                packet::to_string(packet::Ipv4Prefix{first->address, first->length}), " ", first->port, " is on line ",
+                first->line, " already; delete one of the two lines",
+                count > 1 ? concat(" (", count, " routes are there more than once)") : std::string());
+}
+
 Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("routes"));
   CATENA_ASSIGN_OR_RETURN(const PortTable ports, read_port_table(config));
@@ -144,13 +158,15 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   if (options.takes_own_where_known && !std::all_of(routes.begin(), routes.end(), has_mac)) {
     options.own_macs.clear();
   }
+  std::string repeated = warn_of_repeated(path, routes);
   const std::vector<lpm::Route> special = special_routes(ports);
   routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
   auto tables = std::make_shared<const Tables>(Tables{std::move(routes), special.size(), address_table(special),
                                                       std::move(next_hops), std::move(fib), std::move(options), ports,
-                                                      answer_options, make_budget(answer_options)});
+                                                      answer_options, make_budget(answer_options),
+                                                      std::move(repeated)});
   return std::unique_ptr<nf::Nf>(new Router(std::move(tables)));
 }
 
@@ -356,6 +372,9 @@ std::vector<std::string> Router::start_report() const {
                          answers_.options().icmp_rate > 0
                              ? concat("; sends ICMP errors, at most ", answers_.options().icmp_rate, " per second")
                              : std::string("; sends no ICMP errors")));
+  if (!tables_->repeated.empty()) {
+    lines.push_back(tables_->repeated);
+  }
   return lines;
 }
 

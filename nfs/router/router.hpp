@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "answers.hpp"
@@ -72,9 +74,11 @@ class Router final : public nf::Nf {
     PortTable ports;
     AnswerOptions answers;
     std::shared_ptr<packet::ErrorBudget> budget;
+    std::string repeated;  ///< start_report()'s warning of routes that are in the file twice; empty: none are
   };
   explicit Router(std::shared_ptr<const Tables> tables)
       : tables_(std::move(tables)), answers_(tables_->ports, tables_->answers, tables_->budget) {}
+  static std::string warn_of_repeated(std::string const& path, std::span<const lpm::Route> routes);
   static Result<Options> read_options(nf::Config& config, PortTable const& ports);
   static Result<AnswerOptions> read_answer_options(nf::Config& config, PortTable const& ports);
   static std::uint32_t decide(packet::Packet const& packet, const std::uint8_t* header, std::uint32_t header_bytes,

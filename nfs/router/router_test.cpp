@@ -232,6 +232,16 @@ TEST_F(Router, start_report_counts_routes_and_ports) {
               ElementsAre(HasSubstr("3 routes to 2 ports"), HasSubstr("sends no ICMP errors")));
 }
 
+TEST_F(Router, a_route_that_is_there_twice_is_reported) {
+  write_routes("10.0.0.0/8 1\n11.0.0.0/8 2\n11.0.0.0/8 2\n");
+  EXPECT_THAT((*make())->start_report(),
+              ElementsAre(HasSubstr("2 routes to 2 ports"), HasSubstr("sends no ICMP errors"),
+                          ::testing::AllOf(::testing::StartsWith(nf::kWarning),
+                                           HasSubstr("routes.txt:3: 11.0.0.0/8 2 is on line 2 already; delete one"))));
+  write_routes("10.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 2\n11.0.0.0/8 2\n11.0.0.0/8 2\n");
+  EXPECT_THAT((*make())->start_report().back(), HasSubstr("(2 routes are there more than once)"));
+}
+
 /// The full Internet table: parsed here on its own, ports assigned as line number mod kPorts.
 class FullTable : public Router {
  protected:

@@ -106,28 +106,27 @@ void make_echo_reply(Packet const& packet) {
   store_be16(icmp + 2, checksum_update(load_be16(icmp + 2), type_before, load_be16(icmp)));
 }
 
-bool ErrorBudget::take(std::uint64_t now_ns) {
-  if (now_ns < next_ns_.load(std::memory_order_relaxed)) {
+bool ErrorBudget::take(std::uint64_t stamp_ns) {
+  const std::uint64_t next_ns = next_stamp_ns_.load(std::memory_order_relaxed);
+  if (stamp_ns < next_ns && next_ns - stamp_ns <= PacketClock::kSlackNs) {
     return false;
   }
   const std::scoped_lock lock(mutex_);
-  return take_locked(now_ns);
+  return take_locked(stamp_ns);
 }
 
-bool ErrorBudget::take_locked(std::uint64_t now_ns) {
-  if (now_ns > last_ns_) {
-    // before the product can overflow the bucket is full
-    const std::uint64_t full = burst_ * kNsPerSecond;
-    const std::uint64_t elapsed = now_ns - last_ns_;
-    const bool fills = per_second_ != 0 && elapsed >= (full - tokens_ns_) / per_second_ + 1;
-    tokens_ns_ = fills ? full : tokens_ns_ + elapsed * per_second_;
-    last_ns_ = now_ns;
-  }
+bool ErrorBudget::take_locked(std::uint64_t stamp_ns) {
+  const std::uint64_t before_ns = clock_.now_ns();
+  const std::uint64_t elapsed = clock_.advance(stamp_ns) - before_ns;
+  // before the product can overflow the bucket is full
+  const std::uint64_t full = burst_ * kNsPerSecond;
+  const bool fills = per_second_ != 0 && elapsed >= (full - tokens_ns_) / per_second_ + 1;
+  tokens_ns_ = fills ? full : tokens_ns_ + elapsed * per_second_;
   const bool took = tokens_ns_ >= kNsPerSecond;
   tokens_ns_ -= took ? kNsPerSecond : 0;
-  if (tokens_ns_ < kNsPerSecond && per_second_ != 0) {
-    next_ns_.store(last_ns_ + (kNsPerSecond - tokens_ns_ + per_second_ - 1) / per_second_, std::memory_order_relaxed);
-  }
+  const bool is_empty = tokens_ns_ < kNsPerSecond && per_second_ != 0;
+  const std::uint64_t lacks_ns = is_empty ? (kNsPerSecond - tokens_ns_ + per_second_ - 1) / per_second_ : 0;
+  next_stamp_ns_.store(is_empty && clock_.is_in_order() ? clock_.stamp_after(lacks_ns) : 0, std::memory_order_relaxed);
   return took;
 }
 

@@ -104,6 +104,61 @@ TEST(ErrorBudget, that_shards_share_is_that_of_one_though_their_times_go_back_an
   EXPECT_EQ(by_threads, 50U + 99U) << "a tenth of a second";
 }
 
+/// The budget's answers for `count` stamps from `first_ns` on, a tenth of a second apart.
+std::uint32_t take_often(ErrorBudget& budget, std::uint64_t first_ns, std::uint32_t count) {
+  std::uint32_t taken = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    taken += budget.take(first_ns + i * std::uint64_t{100'000'000}) ? 1 : 0;
+  }
+  return taken;
+}
+
+TEST(ErrorBudget, keeps_its_rate_after_any_stamp) {
+  constexpr std::uint64_t kStart = 1'700'000'000'000'000'000;
+  constexpr std::uint64_t kYear = std::uint64_t{365} * 86'400 * 1'000'000'000;
+  constexpr std::uint64_t kLater = kStart + 1'000'000'000'000;
+  for (const std::uint64_t stamp :
+       {kStart + kYear, kStart - kYear, kStart, std::uint64_t{0}, std::uint64_t{1}, UINT64_MAX, UINT64_MAX - 1}) {
+    for (const bool is_first : {false, true}) {
+      ErrorBudget budget(10, 3);
+      if (!is_first) {
+        EXPECT_EQ(take_often(budget, kStart, 100), 100U);
+      }
+      budget.take(stamp);
+      // as soon as the clock knows that the stamp was wrong
+      take_often(budget, kLater, PacketClock::kStepPackets);
+      EXPECT_EQ(take_often(budget, kLater + kYear / 365, 100), 100U) << stamp;
+      std::uint32_t taken = 0;
+      for (std::uint32_t i = 0; i < 1000; ++i) {  // a hundredth of a second apart
+        taken += budget.take(kLater + kYear / 100 + i * std::uint64_t{10'000'000}) ? 1 : 0;
+      }
+      EXPECT_EQ(taken, 3U + 99U) << stamp << ": and not more";
+    }
+  }
+}
+
+TEST(ErrorBudget, gives_no_more_for_single_wrong_stamps) {
+  constexpr std::uint64_t kStart = 1'700'000'000'000'000'000;
+  ErrorBudget budget(10, 3);
+  std::uint32_t taken = 0;
+  for (std::uint32_t i = 0; i < 10'000; ++i) {  // a hundredth of a second apart
+    taken += budget.take(kStart + i * std::uint64_t{10'000'000}) ? 1 : 0;
+    taken += budget.take(i % 2 == 0 ? 0 : kStart - 3'600'000'000'000) ? 1 : 0;
+  }
+  EXPECT_EQ(taken, 3U + 999U);
+}
+
+TEST(ErrorBudget, gives_only_its_burst_while_the_stamps_do_not_move) {
+  for (const std::uint64_t stamp : {std::uint64_t{0}, std::uint64_t{1'700'000'000'000'000'000}, UINT64_MAX}) {
+    ErrorBudget budget(10, 3);
+    std::uint32_t taken = 0;
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+      taken += budget.take(stamp) ? 1 : 0;
+    }
+    EXPECT_EQ(taken, 3U) << stamp;
+  }
+}
+
 TEST(ErrorBudget, of_nothing_gives_nothing) {
   ErrorBudget budget(0, 0);
   EXPECT_FALSE(budget.take(0));

@@ -241,19 +241,25 @@ chain::CostProfile costs_for(TransferMethod method) {
   return profile;
 }
 
-Status write_capture(std::string const& path, std::vector<packet::testing::Frame> const& frames) {
+Status write_capture(std::string const& path, std::vector<packet::testing::Frame> const& frames,
+                     std::vector<std::uint64_t> const& stamps_ns) {
   constexpr int kSnapBytes = 65535;
-  const std::unique_ptr<pcap_t, decltype(&pcap_close)> dead(pcap_open_dead(DLT_EN10MB, kSnapBytes), pcap_close);
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const std::unique_ptr<pcap_t, decltype(&pcap_close)> dead(
+      pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kSnapBytes, PCAP_TSTAMP_PRECISION_NANO), pcap_close);
   const std::unique_ptr<pcap_dumper_t, decltype(&pcap_dump_close)> dump(pcap_dump_open(dead.get(), path.c_str()),
                                                                         pcap_dump_close);
   if (!dump) {
     return absl::NotFoundError(pcap_geterr(dead.get()));
   }
-  for (packet::testing::Frame const& frame : frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const std::uint64_t stamp_ns = stamps_ns.empty() ? 0 : stamps_ns[i];
     pcap_pkthdr header{};
-    header.caplen = static_cast<bpf_u_int32>(frame.size());
+    header.ts.tv_sec = static_cast<time_t>(stamp_ns / kSecond);
+    header.ts.tv_usec = static_cast<suseconds_t>(stamp_ns % kSecond);  // of nanoseconds, in this precision
+    header.caplen = static_cast<bpf_u_int32>(frames[i].size());
     header.len = header.caplen;
-    pcap_dump(reinterpret_cast<u_char*>(dump.get()), &header, frame.data());
+    pcap_dump(reinterpret_cast<u_char*>(dump.get()), &header, frames[i].data());
   }
   return absl::OkStatus();
 }

@@ -105,8 +105,10 @@ std::string lb_config_for(std::string const& capture);
 /// `--device` values of the devices that are here: "opencl", and "cuda" on a machine with a GPU.
 std::vector<std::string> const& device_names();
 
-/// Writes frames as a pcap file; NotFound or PermissionDenied if it cannot be created.
-Status write_capture(std::string const& path, std::vector<packet::testing::Frame> const& frames);
+/// Writes frames as a pcap file, with these stamps (ns since 1970, before the year 2106), else 0; NotFound or
+/// PermissionDenied if it cannot be created.
+Status write_capture(std::string const& path, std::vector<packet::testing::Frame> const& frames,
+                     std::vector<std::uint64_t> const& stamps_ns = {});
 
 /// The first line in which two texts differ, for messages; empty if they are the same.
 std::string first_difference(std::string const& actual, std::string const& expected);

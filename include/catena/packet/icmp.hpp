@@ -3,6 +3,7 @@
 
 #include <catena/packet/batch.hpp>
 #include <catena/packet/fields.hpp>
+#include <catena/packet/packet_clock.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -52,26 +53,29 @@ void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t
 /// Precondition: kIcmp, type 8.
 void make_echo_reply(Packet const& packet);
 
-/// Rate limit for ICMP errors (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. Uses the arrival times
-/// of packets, so a capture gives the same replies at any speed. Any thread: shards of an NF share one. If the budget
-/// is empty, take() costs one load.
+/// Rate limit for ICMP errors (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. Its time is a
+/// PacketClock of the arrival times of packets, so a capture gives the same replies at any speed, and no stamp stops
+/// the budget. Any thread: shards of an NF share one. If the budget is empty, take() costs one load.
 class ErrorBudget {
  public:
   ErrorBudget(std::uint32_t per_second, std::uint32_t burst)
       : per_second_(per_second), burst_(burst), tokens_ns_(std::uint64_t{burst} * kNsPerSecond) {}
-  /// Takes one; false if the budget is empty at `now_ns`. Times that go back add nothing.
-  bool take(std::uint64_t now_ns);
+  /// Takes one for a packet with this stamp (ns since 1970); false if the budget is empty. Stamps that go back add
+  /// nothing.
+  bool take(std::uint64_t stamp_ns);
 
  private:
   static constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-  bool take_locked(std::uint64_t now_ns);
+  bool take_locked(std::uint64_t stamp_ns);
 
   std::uint64_t per_second_;
   std::uint64_t burst_;
-  std::atomic<std::uint64_t> next_ns_{0};  ///< the budget is empty before this time
-  std::mutex mutex_;                       ///< protects the members below
-  std::uint64_t tokens_ns_;                ///< in 1 / kNsPerSecond of an error
-  std::uint64_t last_ns_ = 0;
+  /// The budget is empty for stamps less than PacketClock::kSlackNs before this one; 0: they take the lock, which the
+  /// clock needs to count stamps far back.
+  std::atomic<std::uint64_t> next_stamp_ns_{0};
+  std::mutex mutex_;         ///< protects the members below
+  std::uint64_t tokens_ns_;  ///< in 1 / kNsPerSecond of an error
+  PacketClock clock_;
 };
 
 }  // namespace catena::packet

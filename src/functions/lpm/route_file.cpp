@@ -43,6 +43,29 @@ Status parse_line(nf::TextCursor& cursor, Route& route) {
   return absl::OkStatus();
 }
 
+/// Removes lines that repeat an earlier one. `routes`: sorted, and equal prefixes in the order of their lines.
+Status merge_repeated(std::vector<Route>& routes, std::string_view file) {
+  const auto is_same = [](Route const& a, Route const& b) { return a.address == b.address && a.length == b.length; };
+  auto last = std::adjacent_find(routes.begin(), routes.end(), is_same);
+  if (last == routes.end()) {
+    return absl::OkStatus();
+  }
+  for (auto next = last + 1; next != routes.end(); ++next) {
+    if (!is_same(*last, *next)) {
+      *++last = *next;
+      continue;
+    }
+    if (last->port != next->port) {
+      return absl::InvalidArgumentError(
+          concat(file, ":", next->line, ":1: prefix ", to_string(packet::Ipv4Prefix{last->address, last->length}),
+                 " is on line ", last->line, " already, with port ", last->port, "; delete one of the two lines"));
+    }
+    last->repeated_on = last->repeated_on == 0 ? next->line : last->repeated_on;
+  }
+  routes.erase(last + 1, routes.end());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view file) {
@@ -60,15 +83,7 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
   if (!std::is_sorted(routes.begin(), routes.end(), before)) {
     std::stable_sort(routes.begin(), routes.end(), before);  // equal prefixes stay in the order of their lines
   }
-  const auto same = std::adjacent_find(routes.begin(), routes.end(),
-                                       [](Route const& a, Route const& b) { return !before(a, b) && !before(b, a); });
-  if (same != routes.end()) {
-    Route const& first = same[0];
-    Route const& second = same[1];
-    return absl::InvalidArgumentError(concat(file, ":", second.line, ":1: prefix ",
-                                             to_string(packet::Ipv4Prefix{first.address, first.length}), " is on line ",
-                                             first.line, " already; delete one of the two lines"));
-  }
+  CATENA_RETURN_IF_ERROR(merge_repeated(routes, file));
   return routes;
 }
 

@@ -19,11 +19,13 @@ struct Route {
   std::uint32_t line;     ///< in the file, from 1
   std::uint16_t port;
   std::uint8_t length;
+  std::uint32_t repeated_on = 0;  ///< the first other line with the same prefix and port; 0: none
 };
 
-/// The routes of `text`, sorted by address, then length. `file` is its name in messages. Pure.
-/// InvalidArgument `file:line:column: ...`: a line that is no route, a prefix with bits set after its length, a missing
-/// port or one over kMaxPort, a duplicate prefix (the message names both lines), no route at all.
+/// The routes of `text`, sorted by address, then length; a line that repeats another one is the same route. `file` is
+/// its name in messages. Pure. InvalidArgument `file:line:column: ...`: a line that is no route, a prefix with bits set
+/// after its length, a missing port or one over kMaxPort, a prefix with two ports (the message names both lines), no
+/// route at all.
 Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view file);
 
 /// The same from a file. NotFound if it cannot be read; InvalidArgument over kMaxRouteFileBytes.

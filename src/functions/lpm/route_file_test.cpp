@@ -69,10 +69,27 @@ INSTANTIATE_TEST_SUITE_P(
                       BadText{"three_columns", "10.0.0.0/8 1 2\n", "1:14", "unexpected '2' after the port"},
                       BadText{"empty", "", "", "no routes"}, BadText{"only_comments", "# nothing\n\n", "", "no routes"},
                       BadText{"duplicate", "10.0.0.0/8 1\n10.0.0.0/9 1\n10.0.0.0/8 2\n", "3:1",
-                              "prefix 10.0.0.0/8 is on line 1 already"},
-                      BadText{"duplicate_unsorted", "11.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 1\n", "3:1",
-                              "prefix 11.0.0.0/8 is on line 1 already"}),
+                              "prefix 10.0.0.0/8 is on line 1 already, with port 1; delete one"},
+                      BadText{"duplicate_unsorted", "11.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 2\n", "3:1",
+                              "prefix 11.0.0.0/8 is on line 1 already"},
+                      BadText{"duplicate_after_repeated", "10.0.0.0/8 1\n10.0.0.0/8 1\n10.0.0.0/8 2\n", "3:1",
+                              "prefix 10.0.0.0/8 is on line 1 already"}),
     catena::testing::name_of_case);
+
+TEST(RouteFile, a_line_that_repeats_another_is_the_same_route) {
+  const auto routes = parse_routes(
+      "10.1.0.0/16 3\n0.0.0.0/0 1\n10.1.0.0/16 3\n10.0.0.0/8 3\n10.1.0.0/16 3\n255.0.0.0/8 2\n255.0.0.0/8 2\n",
+      "r.txt");
+  ASSERT_TRUE(routes.ok()) << routes.status();
+  EXPECT_THAT(tuples(*routes),
+              ::testing::ElementsAre(std::tuple(0U, 0, 1, 2U), std::tuple(0x0A000000U, 8, 3, 4U),
+                                     std::tuple(0x0A010000U, 16, 3, 1U), std::tuple(0xFF000000U, 8, 2, 6U)));
+  std::vector<std::uint32_t> repeated;
+  for (Route const& route : *routes) {
+    repeated.push_back(route.repeated_on);
+  }
+  EXPECT_THAT(repeated, ::testing::ElementsAre(0U, 0U, 3U, 7U));
+}
 
 TEST(RouteFile, a_file_that_is_not_there_is_not_found) {
   EXPECT_EQ(load_routes("/nonexistent/routes.txt").status().code(), absl::StatusCode::kNotFound);

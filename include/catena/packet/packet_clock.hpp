@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/nf/portable.hpp>
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
-namespace catena::nf {
+namespace catena::packet {
 
-/// The current time by the stamps of packets, for NFs whose state expires. It never goes back, and no stamp stops it
+/// The current time by the stamps of packets, for time-outs and rates of NFs. It never goes back, and no stamp stops it
 /// for long:
 ///
 ///   a later stamp              advances the clock by the difference, by at most kLongestStepNs
@@ -45,18 +43,27 @@ class PacketClock {
   }
   std::uint64_t now_ns() const { return now_ns_; }
 
-  /// Moves a clock to another process.
-  void save(StateWriter& state) const {
+  /// Whether the latest stamp was not far before the earlier ones.
+  bool is_in_order() const { return behind_ == 0; }
+  /// The stamp at which the clock will show now_ns() + `ns`; the largest one if no stamp is so late.
+  std::uint64_t stamp_after(std::uint64_t ns) const {
+    return stamp_ns_ + std::min(ns, std::numeric_limits<std::uint64_t>::max() - stamp_ns_);
+  }
+
+  /// Moves a clock to another process, by an nf::StateWriter and an nf::StateReader.
+  template <typename Writer>
+  void save(Writer& state) const {
     state.put(now_ns_);
     state.put(stamp_ns_);
     state.put(behind_);
     state.put(started_);
   }
-  void load(StateReader& state) {
-    now_ns_ = state.get<std::uint64_t>();
-    stamp_ns_ = state.get<std::uint64_t>();
-    behind_ = std::min(state.get<std::uint32_t>(), kStepPackets - 1);
-    started_ = state.get<bool>();
+  template <typename Reader>
+  void load(Reader& state) {
+    now_ns_ = state.template get<std::uint64_t>();
+    stamp_ns_ = state.template get<std::uint64_t>();
+    behind_ = std::min(state.template get<std::uint32_t>(), kStepPackets - 1);
+    started_ = state.template get<bool>();
   }
 
  private:
@@ -68,4 +75,4 @@ class PacketClock {
   bool started_ = false;
 };
 
-}  // namespace catena::nf
+}  // namespace catena::packet

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/packet_clock.hpp>
+#include <catena/packet/packet_clock.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
 
-namespace catena::nf {
+namespace catena::packet {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -93,4 +93,4 @@ TEST(PacketClock, never_goes_back_whatever_the_stamps) {
 }
 
 }  // namespace
-}  // namespace catena::nf
+}  // namespace catena::packet
