@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/lpm/route_file.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/nf/text_file.hpp>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
     routes.push_back(route);
   }
   if (routes.empty()) {
-    return absl::InvalidArgumentError(concat(file, ": no routes; write one per line as `prefix port`"));
+    return absl::InvalidArgumentError(concat(escaped(file), ": no routes; write one per line as `prefix port`"));
   }
   if (!std::is_sorted(routes.begin(), routes.end(), before)) {
     std::stable_sort(routes.begin(), routes.end(), before);  // equal prefixes stay in the order of their lines
@@ -65,7 +66,7 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
   if (same != routes.end()) {
     Route const& first = same[0];
     Route const& second = same[1];
-    return absl::InvalidArgumentError(concat(file, ":", second.line, ":1: prefix ",
+    return absl::InvalidArgumentError(concat(escaped(file), ":", second.line, ":1: prefix ",
                                              to_string(packet::Ipv4Prefix{first.address, first.length}), " is on line ",
                                              first.line, " already; delete one of the two lines"));
   }
