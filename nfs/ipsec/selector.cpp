@@ -28,23 +28,14 @@ bool reads_all(std::string_view text, Reader reader) {
   return cursor.next_line() && reader(cursor) && cursor.at_end() && !cursor.next_line();
 }
 
+/// A prefix, or every address for `any`.
 Result<Prefix> read_prefix(nf::Config& config, std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, config.string_or(key, "any"));
   if (text == "any") {
     return Prefix{};
   }
-  packet::Ipv4Prefix prefix;
-  if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.prefix(prefix); })) {
-    return config.error(
-        key, concat("'", key, "' is '", text,
-                    "'; write an IPv4 prefix such as 10.0.0.0/8, an address, or any; IPv6 is not supported"));
-  }
-  const std::uint32_t mask = prefix.mask();
-  if ((prefix.address & ~mask) != 0) {
-    return config.error(key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ",
-                                    to_string(packet::Ipv4Prefix{prefix.address & mask, prefix.length})));
-  }
-  return Prefix{prefix.address, mask};
+  CATENA_ASSIGN_OR_RETURN(const packet::Ipv4Prefix prefix, config.ipv4_prefix(key));
+  return Prefix{prefix.address, prefix.mask()};
 }
 
 Result<std::int32_t> read_protocol(nf::Config& config) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nat_config.hpp"
 
+#include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/timeouts.hpp>
 
@@ -37,14 +38,16 @@ bool is_unicast(std::uint32_t address) {
 }
 
 Result<AddressRange> read_range(nf::Config const& config, std::string const& text) {
-  AddressRange range{};
-  nf::TextCursor cursor = cursor_at(text, config.file());
-  const bool has_first = cursor.address(range.first);
-  range.last = range.first;
-  if (!has_first || (cursor.accept('-') && !cursor.address(range.last)) || cursor.peek() != '\0') {
+  const std::string_view all = text;
+  const std::size_t dash = all.find('-');
+  const std::optional<std::uint32_t> first = parse_ipv4_address(all.substr(0, dash));
+  const std::optional<std::uint32_t> last =
+      dash == std::string_view::npos ? first : parse_ipv4_address(all.substr(dash + 1));
+  if (!first || !last) {
     return config.error(kExternal, concat("'external' has '", text.substr(0, 40),
                                           "'; write an address or a range as 203.0.113.1-203.0.113.4"));
   }
+  const AddressRange range{*first, *last};
   if (range.last < range.first || !is_unicast(range.first) || !is_unicast(range.last)) {
     return config.error(kExternal,
                         concat("'external' has ", text, "; write unicast addresses, the lower end of a range first"));

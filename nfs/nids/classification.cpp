@@ -3,6 +3,8 @@
 
 #include "functions/match/rule_values.hpp"
 
+#include <catena/core/escape.hpp>
+
 #include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
@@ -66,9 +68,9 @@ Result<Classification> Classification::parse(std::string_view text, std::string 
     }
     auto entry = class_in(line);
     if (!entry) {
-      return absl::InvalidArgumentError(fmt::format(
+      return absl::InvalidArgumentError(escaped(fmt::format(
           "{}:{}:{}: expected config classification: NAME,DESCRIPTION,PRIORITY with a priority from 1 to 255", file,
-          number, line.data() - whole.data() + 1));
+          number, line.data() - whole.data() + 1)));
     }
     result.classes_.insert(*std::move(entry));
   }

@@ -6,6 +6,7 @@
 #include "configure.hpp"
 #include "functions/match/device_state.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace catena::nids {
 namespace {
@@ -162,8 +164,9 @@ void Nids::decide(packet::Packet const& packet, Decision& decision) {
           all[number].action == match::Action::kDrop ? packet::Verdict::kDrop : packet::Verdict::kAlert;
       decision.verdict = std::max(decision.verdict, verdict);
     }
-    std::sort(matched_rules_.begin(), matched_rules_.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return all[a].sid < all[b].sid; });
+    std::sort(matched_rules_.begin(), matched_rules_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(all[a].sid, all[a].labels.generator) < std::pair(all[b].sid, all[b].labels.generator);
+    });
     decision.matches.assign(matched_rules_.begin(), matched_rules_.end());
   }
   matches_.clear();
@@ -194,10 +197,16 @@ std::string Nids::record_fields(Decision const& decision) const {
     return fmt::format(R"("matches":[{}],"occurrences":{})", fmt::join(decision.matches, ","), decision.occurrences);
   }
   std::vector<std::uint32_t> sids;
-  for (std::uint32_t rule : decision.matches) {
-    sids.push_back(evaluator_->rules()[rule].sid);
+  std::vector<std::uint32_t> gids;
+  for (std::uint32_t number : decision.matches) {
+    match::Rule const& rule = evaluator_->rules()[number];
+    sids.push_back(rule.sid);
+    gids.push_back(rule.labels.generator);
   }
-  return fmt::format(R"("matches":[{}])", fmt::join(sids, ","));
+  const bool is_usual =
+      std::ranges::all_of(gids, [](std::uint32_t gid) { return gid == match::RuleLabels().generator; });
+  return fmt::format(R"("matches":[{}]{})", fmt::join(sids, ","),
+                     is_usual ? "" : fmt::format(R"(,"gids":[{}])", fmt::join(gids, ",")));
 }
 
 std::string Nids::alert_text(std::uint32_t match) const {
@@ -219,7 +228,7 @@ Result<nf::KernelSide> Nids::kernel_side() const {
   for (const bool nocase : {false, true}) {
     const auto automaton = match::build_automaton(file.patterns.patterns(), nocase, deciding);
     if (!automaton.ok()) {
-      return absl::InvalidArgumentError(concat(file.path, ": ", std::string(automaton.status().message())));
+      return absl::InvalidArgumentError(concat(escaped(file.path), ": ", std::string(automaton.status().message())));
     }
     if (!automaton->next.empty()) {
       automata[count++] = match::add_automaton(state, *automaton);

@@ -36,8 +36,9 @@ namespace catena::nids {
 /// Decision about one packet.
 struct Decision {
   packet::Verdict verdict = packet::Verdict::kPass;
-  std::vector<std::uint32_t> matches;  ///< rules (by position) in order of sid, or lines of a string list; distinct
-  std::uint64_t occurrences = 0;       ///< string lists: total over all strings
+  std::vector<std::uint32_t>
+      matches;                    ///< rules (by position) in order of sid and gid, or lines of a string list; distinct
+  std::uint64_t occurrences = 0;  ///< string lists: total over all strings
 };
 
 /// The rules of a file, ready for evaluation.
@@ -77,6 +78,7 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   void spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const override;
   std::vector<std::string> start_report() const override { return tables_->file.report; }
   std::vector<nf::Refusal> const& refusals() const override { return tables_->file.refused; }
+  std::size_t applied_rules() const override { return evaluator_ ? evaluator_->rules().size() : 0; }
   void keep_alerts() override { keeps_alerts_ = true; }
   std::vector<nf::AlertLine>& alerts() override { return alerts_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/match/test_random.hpp"
 
+#include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -23,6 +24,7 @@ using packet::kProtocolUdp;
 using packet::Verdict;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Frame udp(std::string_view payload, std::uint16_t port = 53) {
   return make_frame(kProtocolUdp, 0x0A000001, 0x0A000002, 1000, port, payload);
@@ -189,6 +191,104 @@ TEST(Nids, refused_rules_are_an_error_where_the_chain_says_so_or_none_is_left) {
   EXPECT_THAT(std::string(status("{rules: many.rules, on_refused: error}").message()), HasSubstr("10 more refused"));
 }
 
+TEST(Nids, broken_rules_are_skipped_and_reported_where_the_chain_says_so) {
+  const ScratchFolder folder;
+  folder.write("x.rules",
+               "not a rule\nalert ip any any -> any any (content:\"a\"; sid:1; rev:1;)\nalert ip any any -> any any "
+               "(pcre:\"/x/\"; sid:2;)\nalert ip any any -> any any (content:\"a\"; sid:1; rev:1;)\nalert ip any any "
+               "-> any any (content:\"b\"; sid:1; rev:2;)\n");
+  const auto make = [&folder](std::string const& yaml) {
+    return nf::testing::make_nf(catena_nf_nids(), yaml, folder.path());
+  };
+  const Status status = make("rules: x.rules").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("x.rules:1:11: expected '('"));
+  auto nf = make("{rules: x.rules, on_error: skip}");
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  const std::vector<std::string> report = (*nf)->start_report();
+  ASSERT_EQ(report.size(), 5U);
+  EXPECT_EQ(report[0], "1 rules loaded, 3 refused: broken 2, pcre 1");
+  EXPECT_THAT(report[1], HasSubstr("x.rules:1:11: not applied: broken: expected '('"));
+  EXPECT_EQ(report[2], "1 rules replaced by a newer revision");
+  EXPECT_THAT(report[3], StartsWith(nf::kWarning));
+  EXPECT_THAT(report[3], HasSubstr("x.rules:1:11: not applied: broken"));
+  EXPECT_THAT(report[4], HasSubstr("x.rules:4:47: not applied: broken: sid 1 is taken by the rule in line 2"));
+  auto const* refusing = dynamic_cast<nf::Refusing const*>(nf->get());
+  ASSERT_NE(refusing, nullptr);
+  EXPECT_EQ(refusing->applied_rules(), 1U);
+  EXPECT_EQ(refusing->refusals().size(), 3U);
+  for (device::Device* device : places()) {
+    EXPECT_EQ(hits_of(run_at(device, "{rules: x.rules, on_error: skip}", folder.path(), {udp("a"), udp("b")})),
+              (Hits{{2, {1}}}))
+        << name_of(device);
+  }
+
+  const Status both = make("{rules: x.rules, on_error: skip, on_refused: error}").status();
+  EXPECT_THAT(std::string(both.message()), HasSubstr("1 rules are refused (pcre 1), and the chain has on_refused"));
+  folder.write("x.rules", "not a rule\n");
+  for (const char* more : {"", ", on_refused: error"}) {
+    const Status none = make(concat("{rules: x.rules, on_error: skip", more, "}")).status();
+    EXPECT_THAT(std::string(none.message()), HasSubstr("every rule is refused (broken 1)"));
+  }
+}
+
+TEST(Nids, no_more_than_twenty_broken_rules_are_warned_of_one_by_one) {
+  const ScratchFolder folder;
+  std::string text = "alert ip any any -> any any (sid:1;)\n";
+  for (int i = 0; i < 30; ++i) {
+    text += "x\n";
+  }
+  folder.write("x.rules", text);
+  auto nf = nf::testing::make_nf(catena_nf_nids(), "{rules: x.rules, on_error: skip}", folder.path());
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  const std::vector<std::string> report = (*nf)->start_report();
+  EXPECT_EQ(report.size(), 2U + 20U + 1U);
+  EXPECT_THAT(report.back(), HasSubstr("x.rules: 10 more broken rules"));
+}
+
+TEST(Nids, records_name_the_gids_of_rules_unless_all_are_the_usual_one) {
+  const ScratchFolder folder;
+  folder.write(
+      "x.rules",
+      "alert udp any any -> any any (content:\"x\"; gid:3; sid:1;)\nalert udp any any -> any any (content:\"x\"; "
+      "sid:1;)\nalert udp any any -> any any (content:\"y\"; sid:2;)\n");
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    EXPECT_THAT(run_at(device, "rules: x.rules", folder.path(), {udp("xy"), udp("y")}).records,
+                ElementsAre(R"({"packet":0,"nf":"nids","verdict":"alert","matches":[1,1,2],"gids":[1,3,1]})",
+                            R"({"packet":1,"nf":"nids","verdict":"alert","matches":[2]})"));
+  }
+}
+
+TEST(Nids, line_ends_of_other_systems_are_no_part_of_a_string) {
+  const ScratchFolder folder;
+  folder.write("x.txt",
+               "\xef\xbb\xbf"
+               "ab\r\ncd\r\n");
+  for (device::Device* device : places()) {
+    EXPECT_EQ(hits_of(run_at(device, "strings: x.txt", folder.path(), {udp("ab."), udp(".cd")})),
+              (Hits{{1, {0}}, {2, {1}}}));
+  }
+}
+
+TEST(Nids, the_variables_of_suricatas_own_file_are_defined) {
+  const ScratchFolder folder;
+  std::string text;
+  int sid = 0;
+  for (const char* name : {"HOME_NET", "EXTERNAL_NET", "HTTP_SERVERS", "SMTP_SERVERS", "SQL_SERVERS", "DNS_SERVERS",
+                           "TELNET_SERVERS", "AIM_SERVERS", "DC_SERVERS", "DNP3_SERVER", "DNP3_CLIENT", "MODBUS_CLIENT",
+                           "MODBUS_SERVER", "ENIP_CLIENT", "ENIP_SERVER"}) {
+    text += concat("alert udp $", name, " any -> any any (sid:", ++sid, ";)\n");
+  }
+  for (const char* name : {"HTTP_PORTS", "SHELLCODE_PORTS", "ORACLE_PORTS", "SSH_PORTS", "DNP3_PORTS", "MODBUS_PORTS",
+                           "FILE_DATA_PORTS", "FTP_PORTS", "GENEVE_PORTS", "VXLAN_PORTS", "TEREDO_PORTS"}) {
+    text += concat("alert udp any any -> any $", name, " (sid:", ++sid, ";)\n");
+  }
+  folder.write("x.rules", text);
+  EXPECT_EQ(nf::testing::make_nf(catena_nf_nids(), "{rules: x.rules, on_refused: error}", folder.path()).status(),
+            absl::OkStatus());
+}
+
 TEST(Nids, packets_that_it_cannot_look_at_pass_and_are_counted) {
   const ScratchFolder folder;
   folder.write("x.rules", "drop ip any any -> any any (sid:1;)\n");
@@ -237,7 +337,7 @@ TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
   folder.write("ok.txt", "a\n");
   folder.write("bad.config", "config\n");
   folder.write("gap.txt", "a\n\nb");
-  folder.write("crlf.txt", "a\r\n");
+  folder.write("cr.txt", "a\r\r\n");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{}", "missing key 'rules'"},
       {"{rules: ok.rules, strings: ok.txt}", "exclude each other"},
@@ -255,7 +355,9 @@ TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
       {"{rules: ok.rules, variables: {HOME_NET: 'fe80::/10'}}", "test.yaml:1:41: variable HOME_NET"},
       {"rules: bad.rules", "bad.rules:2:34: sid 1 is taken"},
       {"strings: gap.txt", "gap.txt:2:1: an empty line"},
-      {"strings: crlf.txt", "crlf.txt:1:3: the line ends in a carriage return"},
+      {"{strings: ok.txt, on_error: skip}", "'on_error' goes with 'rules'"},
+      {"{rules: ok.rules, on_error: stop}", "allowed: error, skip"},
+      {"strings: cr.txt", "cr.txt:1:3: the line ends in a carriage return"},
   };
   for (auto const& [yaml, message] : cases) {
     const auto nf = nf::testing::make_nf(catena_nf_nids(), yaml, folder.path());

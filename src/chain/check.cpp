@@ -39,8 +39,9 @@ Status check(ChainConfig config, RunOptions const& options, TryOut const& try_ou
     if (instances.back() == nullptr) {
       continue;
     }
-    if (std::vector<nf::Refusal> rules = refusals_of(*instances.back()); !rules.empty()) {
-      refused.push_back({entry.name, std::move(rules)});
+    if (auto const* refusing = dynamic_cast<nf::Refusing const*>(&instances.back()->nf());
+        refusing != nullptr && refusing->applied_rules() + refusing->refusals().size() > 0) {
+      refused.push_back({entry.name, refusing->applied_rules(), refusing->refusals()});
     }
     if (warnings != nullptr) {
       std::ranges::move(warnings_of(*instances.back()), std::back_inserter(*warnings));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/flow_keys.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/text_file.hpp>
 
@@ -108,7 +109,7 @@ Result<std::vector<std::uint8_t>> read_signal_key(FlowSignalsConfig const& confi
   if (wrong != digits.end() || digits.size() % 2 != 0 || digits.size() < kMinKeyDigits ||
       digits.size() > kMaxKeyDigits) {
     return absl::InvalidArgumentError(concat(
-        config.key_file, ":", std::max(cursor.line(), 1U), ":",
+        escaped(config.key_file), ":", std::max(cursor.line(), 1U), ":",
         (has_line ? cursor.column() : 1) + static_cast<std::uint32_t>(wrong - digits.begin()), ": the key has ",
         digits.size(), " characters", wrong == digits.end() ? "" : ", one of which is no hexadecimal digit", "; write ",
         kMinKeyDigits, " to ", kMaxKeyDigits, " hexadecimal digits, as `openssl rand -hex 32` makes them"));

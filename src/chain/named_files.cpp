@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -157,7 +158,7 @@ Status check_written_for_process(std::span<const nf::NamedFile> of_nf) {
     std::error_code error;
     if (file.is_written && fs::is_fifo(file.path, error)) {
       return absl::InvalidArgumentError(
-          concat(file.position, ": '", file.key, "': ", file.path,
+          concat(file.position, ": '", file.key, "': ", escaped(file.path),
                  " is a FIFO, and an NF in a process of its own writes regular files only; write `isolation: none`"));
     }
   }
@@ -166,7 +167,7 @@ Status check_written_for_process(std::span<const nf::NamedFile> of_nf) {
 
 Status check_files(std::span<const NamedFile> files) {
   std::string errors;
-  const auto say = [&errors](std::string const& error) { errors += (errors.empty() ? "" : "\n") + error; };
+  const auto say = [&errors](std::string const& error) { errors += (errors.empty() ? "" : "\n") + escaped(error); };
   for (NamedFile const& file : files) {
     if (const std::string why = file.is_written ? why_not_written(file) : std::string(); !why.empty()) {
       say(prefix_of(file) + why);

@@ -3,6 +3,7 @@
 
 #include "base/core/file_format.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 #include <catena/core/time.hpp>
 
@@ -543,6 +544,7 @@ bool CaptureInput::skip(std::uint64_t count) {
 }
 
 Result<std::unique_ptr<CaptureReader>> CaptureReader::open(ReadBytes read, std::string name) {
+  name = escaped(name);  // all messages begin with it
   CaptureInput input(std::move(read));
   const auto magic = input.peek(4);
   if (input.error() != 0) {

@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <cerrno>
@@ -32,7 +33,7 @@ Result<OpenedFile> open_to_write(std::string const& path, std::stop_token const&
   }
   while (absl::IsUnavailable(file.status())) {
     if (give_up.stop_requested()) {
-      return absl::CancelledError(concat(path, ": cannot be created: it has no reader"));
+      return absl::CancelledError(concat(escaped(path), ": cannot be created: it has no reader"));
     }
     std::this_thread::sleep_for(kReaderCheck);
     file = open_named_file(path, kFlags, kAnyStream);
@@ -63,7 +64,7 @@ bool names_standard_output(std::string const& path) {
 std::string socket_error(std::string const& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)
-             ? concat(path, " is a socket, which cannot be opened by its name; use a FIFO (mkfifo) or a pipe")
+             ? concat(escaped(path), " is a socket, which cannot be opened by its name; use a FIFO (mkfifo) or a pipe")
              : std::string();
 }
 
@@ -73,12 +74,12 @@ Result<OutputFile> OutputFile::open(std::string const& path, std::stop_token con
     return absl::InvalidArgumentError(error);
   }
   if (standard && acts_for_another_user()) {
-    return absl::PermissionDeniedError(concat(path, ": standard output is the service's own"));
+    return absl::PermissionDeniedError(concat(escaped(path), ": standard output is the service's own"));
   }
   CATENA_ASSIGN_OR_RETURN(OpenedFile file, standard ? duplicate_standard_output() : open_to_write(path, give_up));
   const mode_t mode = file.status.st_mode;
   const bool is_stream = ::isatty(file.fd.get()) == 1 || S_ISFIFO(mode) || S_ISSOCK(mode);
-  return OutputFile(standard ? "standard output" : path, file.fd.release(), is_stream, standard);
+  return OutputFile(standard ? "standard output" : escaped(path), file.fd.release(), is_stream, standard);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept

@@ -5,6 +5,7 @@
 #include "io/source.hpp"
 
 #include <catena/core/counter.hpp>
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -148,7 +149,7 @@ Result<OpenedFile> open_named(std::string const& path) {
   }
   Result<OpenedFile> file = open_to_read(path, kAnyStream);
   return absl::IsInvalidArgument(file.status())
-             ? absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: it is a folder"))
+             ? absl::InvalidArgumentError(concat(escaped(path), ": not a pcap or pcapng capture: it is a folder"))
              : std::move(file);
 }
 
@@ -157,15 +158,16 @@ Result<OpenedFile> open_named(std::string const& path) {
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops,
                                                  std::stop_token const& give_up) {
   if (loops == 0) {
-    return absl::InvalidArgumentError(concat(path, ": 0 loops: write 1 or more"));
+    return absl::InvalidArgumentError(concat(escaped(path), ": 0 loops: write 1 or more"));
   }
   CATENA_ASSIGN_OR_RETURN(OpenedFile file, path == kStandardStream ? open_standard_input() : open_named(path));
   if (path != kStandardStream && file.is_regular()) {
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CaptureReader> capture, open_capture(file.fd, path));
     return std::make_unique<PcapSource>(path, loops, std::move(file), std::move(capture));
   }
-  return loops == 1 ? open_stream_source(std::move(file.fd), path == kStandardStream ? "standard input" : path, give_up)
-                    : absl::InvalidArgumentError(concat(path, ": no regular file, so it is read only once: write 1"));
+  return loops == 1
+             ? open_stream_source(std::move(file.fd), path == kStandardStream ? "standard input" : path, give_up)
+             : absl::InvalidArgumentError(concat(escaped(path), ": no regular file, so it is read only once: write 1"));
 }
 
 Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/core/escape.hpp>
+#include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/config.hpp>
 
@@ -30,8 +32,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// InvalidArgument with a message of one line, whatever the file has in it.
+Status invalid(std::string_view message) { return absl::InvalidArgumentError(escaped(message)); }
+
 std::string at(std::string const& file, YAML::Mark const& mark) {
-  return mark.is_null() ? file : concat(file, ":", mark.line + 1, ":", mark.column + 1);
+  return mark.is_null() ? escaped(file) : concat(escaped(file), ":", mark.line + 1, ":", mark.column + 1);
 }
 
 /// Letters that are added, left out, replaced, or exchanged with their neighbour (optimal string alignment).
@@ -134,34 +139,32 @@ void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& tex
 Status check_no_tag(YAML::Node const& node, std::string const& position, std::string_view key) {
   std::string const& tag = node.Tag();  // "!" of a text in quotes
   if (node.IsScalar() && node.Scalar().empty() && tag.size() > 1 && tag.starts_with('!')) {
-    return absl::InvalidArgumentError(
+    return invalid(
         concat(position, ": '", key, "' begins with '!', which is a tag in YAML; write it in quotes: \"", tag, "\""));
   }
   return absl::OkStatus();
 }
 
 Status too_large(std::string const& file, std::uint64_t bytes, std::size_t limit) {
-  return absl::InvalidArgumentError(concat(file, ": ", bytes, " bytes; a YAML file here has at most ", limit));
+  return invalid(concat(file, ": ", bytes, " bytes; a YAML file here has at most ", limit));
 }
 
 Status not_yaml(std::string_view text, std::string const& file, YAML::Exception const& error) {
   if (error.mark.is_null()) {
-    return absl::InvalidArgumentError(concat(file, ": not valid YAML: ", error.msg));
+    return invalid(concat(file, ": not valid YAML: ", error.msg));
   }
   const YamlError found = explain_yaml_error(
       text, {static_cast<std::size_t>(error.mark.line), static_cast<std::size_t>(error.mark.column), error.msg});
-  return absl::InvalidArgumentError(
-      concat(file, ":", found.line + 1, ":", found.column + 1, ": not valid YAML: ", found.message));
+  return invalid(concat(file, ":", found.line + 1, ":", found.column + 1, ": not valid YAML: ", found.message));
 }
 
 Status check_mapping(YAML::Node const& node, std::string const& file) {
   if (!node.IsMap()) {
-    return absl::InvalidArgumentError(
-        concat(at(file, node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(node)));
+    return invalid(concat(at(file, node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(node)));
   }
   for (auto const& entry : node) {
     if (!entry.first.IsScalar()) {
-      return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
+      return invalid(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
     }
   }
   return absl::OkStatus();
@@ -176,7 +179,7 @@ Status check_nesting(std::string_view text, std::string const& file) {
     flow_depth -= (c == ']' || c == '}') && flow_depth > 0 ? 1 : 0;
     dashes = c == '-' || c == '?' || (c == ' ' && dashes > 0) ? dashes + (c == ' ' ? 0 : 1) : 0;
     if (flow_depth > kMaxYamlNesting || dashes > 2 * std::size_t{kMaxYamlNesting}) {
-      return absl::InvalidArgumentError(concat(file, ": nested more than ", kMaxYamlNesting, " levels deep"));
+      return invalid(concat(file, ": nested more than ", kMaxYamlNesting, " levels deep"));
     }
   }
   return absl::OkStatus();
@@ -240,11 +243,11 @@ struct Config::State {
       const std::size_t longest = std::max(word.size(), key.size());
       if (!asked.contains(word) && longest < 2 * key.size() + 2 &&
           edit_distance(word, key) <= longest / kLettersPerSlip) {
-        return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": unknown key '", word,
-                                                 "'; did you mean '", key, "'? The key is required"));
+        return invalid(concat(at(file, entry.first.Mark()), ": unknown key '", word, "'; did you mean '", key,
+                              "'? The key is required"));
       }
     }
-    return absl::InvalidArgumentError(concat(at(file, node.Mark()), ": missing key '", key, "'"));
+    return invalid(concat(at(file, node.Mark()), ": missing key '", key, "'"));
   }
 
   YAML::Node find(std::string_view key) const {
@@ -283,25 +286,25 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
     return too_large(file, text.size(), limits.bytes);
   }
   if (is_capture(text)) {
-    return absl::InvalidArgumentError(
+    return invalid(
         concat(file, ": this is a packet capture, not YAML; a chain reads it by `rx: {pcap: FILE}` or --rx pcap:FILE"));
   }
   if (Compression const* compression = compression_of(text); compression != nullptr) {
-    return absl::InvalidArgumentError(concat(file, ": this is compressed by ", compression->name,
-                                             ", not YAML; decompress it: ", compression->tool, " FILE"));
+    return invalid(concat(file, ": this is compressed by ", compression->name,
+                          ", not YAML; decompress it: ", compression->tool, " FILE"));
   }
   CATENA_RETURN_IF_ERROR(check_nesting(text, file));
   const std::unique_lock<std::mutex> turn = YamlScope::take_turn();
   try {
-    state->text = text;
+    state->text = plain_text(std::string(text));
     CATENA_ASSIGN_OR_RETURN(state->node, read_document(state->text, file, limits.nodes));
   } catch (YamlGauge::Refused const& refused) {
-    return absl::InvalidArgumentError(concat(at(file, refused.mark), ": ", refused.why));
+    return invalid(concat(at(file, refused.mark), ": ", refused.why));
   } catch (YamlGauge::Second const& second) {
-    return absl::InvalidArgumentError(
+    return invalid(
         concat(at(file, second.mark), ": a second YAML document starts here; write everything in one mapping"));
   } catch (YAML::Exception const& e) {
-    return not_yaml(text, file, e);
+    return not_yaml(state->text, file, e);
   }
   return Config(std::move(state));
 }
@@ -437,6 +440,12 @@ Result<std::string> Config::receiver(std::string_view key) {
       port > 0xFFFF) {
     return error(key, concat("'", key, "' is '", text, "'; write HOST:PORT, as 192.0.2.1:4739"));
   }
+  const std::string host = text.substr(0, colon);
+  // getaddrinfo() takes the forms of inet_aton()
+  if (in_addr address{}; ::inet_aton(host.c_str(), &address) != 0 && !parse_ipv4_address(host)) {
+    return error(key, concat("'", key, "' is '", text,
+                             "'; write an IPv4 address as four decimal numbers without leading zeros, as 192.0.2.1"));
+  }
   NamedFiles::add({NamedOutput::Kind::kReceiver, text});
   return text;
 }
@@ -482,8 +491,8 @@ Result<std::vector<Config>> Config::sections(std::string_view key) {
   std::vector<Config> result;
   for (auto const& entry : node) {
     if (!entry.IsMap()) {
-      return absl::InvalidArgumentError(concat(at(state_->file, entry.Mark()), ": an entry of '", key,
-                                               "' must be a mapping, found ", kind_of(entry)));
+      return invalid(concat(at(state_->file, entry.Mark()), ": an entry of '", key, "' must be a mapping, found ",
+                            kind_of(entry)));
     }
     auto state = std::make_shared<State>();
     state->file = state_->file;
@@ -510,7 +519,7 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
   for (auto const& entry : node) {
     CATENA_RETURN_IF_ERROR(check_no_tag(entry, at(state_->file, entry.Mark()), key));
     if (!entry.IsScalar()) {
-      return absl::InvalidArgumentError(
+      return invalid(
           concat(at(state_->file, entry.Mark()), ": an entry of '", key, "' must be text, found ", kind_of(entry)));
     }
     result.push_back(entry.Scalar());
@@ -527,31 +536,32 @@ Status Config::finish(std::function<std::string_view(std::string_view)> const& a
   for (auto const& entry : state_->node) {
     std::string const& key = entry.first.Scalar();
     const std::string where = at(state_->file, entry.first.Mark());
-    const std::string_view line_end = errors.empty() ? "" : "\n";
     const bool is_new = seen.insert(key).second;
     if (is_new && state_->asked.contains(key)) {
       continue;
     }
+    errors += errors.empty() ? "" : "\n";
     if (++count > kMaxErrors) {
-      errors += concat("\n", where, ": and more keys from here on");
+      errors += escaped(concat(where, ": and more keys from here on"));
       break;
     }
     if (!is_new) {
-      errors += concat(line_end, where, ": key '", key, "' is given twice");
+      errors += escaped(concat(where, ": key '", key, "' is given twice"));
     } else {
       const std::string_view remedy = advice ? advice(key) : std::string_view();
       const std::string near = remedy.empty() ? nearest(key, known) : misspelt(key, known);
-      errors += concat(line_end, where, ": unknown key '", key, "'",
-                       near.empty() ? "" : concat("; did you mean '", near, "'?"), remedy.empty() ? "" : "; ", remedy,
-                       known.empty() ? "; no key is allowed here"
-                                     : concat("; allowed: ", fmt::format("{}", fmt::join(known, ", "))));
+      errors +=
+          escaped(concat(where, ": unknown key '", key, "'", near.empty() ? "" : concat("; did you mean '", near, "'?"),
+                         remedy.empty() ? "" : "; ", remedy,
+                         known.empty() ? "; no key is allowed here"
+                                       : concat("; allowed: ", fmt::format("{}", fmt::join(known, ", ")))));
     }
   }
   return errors.empty() ? absl::OkStatus() : absl::InvalidArgumentError(errors);
 }
 
 Status Config::error(std::string_view key, std::string_view message) const {
-  return absl::InvalidArgumentError(concat(position(key), ": ", message));
+  return invalid(concat(position(key), ": ", message));
 }
 
 std::string const& Config::file() const { return state_->file; }

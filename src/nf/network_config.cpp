@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The readers of Config for addresses, prefixes, MAC addresses and durations.
+#include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/config.hpp>
 
@@ -12,24 +13,17 @@
 namespace catena::nf {
 namespace {
 
-/// Whether `reader` takes all of `text`.
-template <typename Reader>
-bool reads_all(std::string_view text, Reader reader) {
-  TextCursor cursor(text, "");
-  return cursor.next_line() && cursor.column() == 1 && reader(cursor) && cursor.peek() == '\0' && !cursor.next_line();
-}
-
 Result<packet::Ipv4Prefix> prefix_of(Config const& config, std::string_view key, std::string const& text) {
-  packet::Ipv4Prefix prefix;
-  if (!reads_all(text, [&prefix](TextCursor& cursor) { return cursor.prefix(prefix); })) {
+  const std::optional<packet::Ipv4Prefix> prefix = packet::Ipv4Prefix::parse(text);
+  if (!prefix) {
     return config.error(key, concat("'", key, "' is '", text,
                                     "'; write an IPv4 address or prefix such as 10.0.0.0/8; IPv6 is not supported"));
   }
-  if ((prefix.address & ~prefix.mask()) != 0) {
+  if ((prefix->address & ~prefix->mask()) != 0) {
     return config.error(key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ",
-                                    to_string(packet::Ipv4Prefix{prefix.address & prefix.mask(), prefix.length})));
+                                    to_string(packet::Ipv4Prefix{prefix->address & prefix->mask(), prefix->length})));
   }
-  return prefix;
+  return *prefix;
 }
 
 std::optional<std::uint8_t> hex_digit(char c) {
@@ -92,12 +86,12 @@ std::string to_string(std::chrono::milliseconds duration) {
 
 Result<std::uint32_t> Config::ipv4_address(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
-  std::uint32_t address = 0;
-  if (!reads_all(text, [&address](TextCursor& cursor) { return cursor.address(address); })) {
+  const std::optional<std::uint32_t> address = parse_ipv4_address(text);
+  if (!address) {
     return error(
         key, concat("'", key, "' is '", text, "'; write an IPv4 address such as 203.0.113.10; IPv6 is not supported"));
   }
-  return address;
+  return *address;
 }
 
 Result<packet::Ipv4Prefix> Config::ipv4_prefix(std::string_view key) {

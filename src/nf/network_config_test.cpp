@@ -45,6 +45,19 @@ TEST(NetworkConfig, refuses_the_rest_with_position_and_form) {
   }
   EXPECT_THAT(error_of(config_of("x").ipv4_address("a")),
               StartsWith("c.yaml:1:5: 'a' is 'x'; write an IPv4 address such as 203.0.113.10; IPv6 is not supported"));
+  for (const char* text : {"192.0.2.1:4739", "collector.example:4739", "0x.example:1", "[::1]:4739"}) {
+    EXPECT_EQ(config_of(concat("\"", text, "\"")).receiver("a").value(), text);
+  }
+  for (const char* text :
+       {"192.0.2.01:4739", "0300.0.2.1:4739", "192.0.513:4739", "0xc0000201:4739", "3221225985:4739"}) {
+    EXPECT_THAT(error_of(config_of(text).receiver("a")), StartsWith("c.yaml:1:5: 'a' is '")) << text;
+  }
+  for (const char* text : {"010.0.0.1", "10.0.0.01", "\"10.0.0.1\\r\"", "10.1"}) {
+    EXPECT_THAT(error_of(config_of(text).ipv4_address("a")), StartsWith("c.yaml:1:5: 'a' is '")) << text;
+  }
+  for (const char* text : {"010.0.0.0/8", "10.0.0.0/08", "10.0.0.0/+8", "\"10.0.0.0/8\\r\"", "10.0.0.0/ 8"}) {
+    EXPECT_THAT(error_of(config_of(text).ipv4_prefix("a")), StartsWith("c.yaml:1:5: 'a' is '")) << text;
+  }
   for (const char* text : {"10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "10.0.0.0/8 x", "ten"}) {
     EXPECT_THAT(error_of(config_of(text).ipv4_prefix("a")), StartsWith("c.yaml:1:5: 'a' is '")) << text;
     EXPECT_FALSE(config_of(text).ipv4_prefixes("a").ok()) << text;

@@ -5,6 +5,7 @@
 #include "base/core/open_file.hpp"
 #include "base/core/replace_file.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <absl/strings/ascii.h>
@@ -80,7 +81,7 @@ class Kept final : public Output {
 
   Status write(std::span<const std::byte> bytes) override {
     if (bytes.size() > kMaxKeptBytes) {
-      return absl::InvalidArgumentError(concat(path_, ": more than ", kMaxKeptBytes, " bytes are to be kept"));
+      return absl::InvalidArgumentError(concat(escaped(path_), ": more than ", kMaxKeptBytes, " bytes are to be kept"));
     }
     return replace_file(path_, bytes);
   }
@@ -125,20 +126,20 @@ Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBe
                                             may_wait ? kAnyStream : kRegularFile | kCharacterDevice, kForAll);
   // unavailable: a FIFO that nobody reads
   if (!may_wait && (absl::IsUnavailable(file.status()) || absl::IsInvalidArgument(file.status()))) {
-    return absl::FailedPreconditionError(
-        concat(path, ": is no regular file, and a service, or the process of an NF, would wait for its reader"));
+    return absl::FailedPreconditionError(concat(
+        escaped(path), ": is no regular file, and a service, or the process of an NF, would wait for its reader"));
   }
   CATENA_RETURN_IF_ERROR(file.status());
   if (begin == FileBegin::kEmptied && file->is_regular() && ::ftruncate(file->fd.get(), 0) != 0) {
     return system_error(path);
   }
-  return std::make_unique<File>(path, std::move(file->fd));
+  return std::make_unique<File>(escaped(path), std::move(file->fd));
 }
 
 Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver) {
   const std::size_t colon = receiver.rfind(':');
   if (colon == std::string::npos) {
-    return absl::InvalidArgumentError(concat(receiver, ": is no HOST:PORT"));
+    return absl::InvalidArgumentError(concat(escaped(receiver), ": is no HOST:PORT"));
   }
   const std::string host = receiver.substr(0, colon);
   addrinfo hints{};
@@ -146,12 +147,12 @@ Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver)
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(host.c_str(), receiver.c_str() + colon + 1, &hints, &found); error != 0) {
-    return absl::InvalidArgumentError(concat(host, ": ", ::gai_strerror(error)));
+    return absl::InvalidArgumentError(concat(escaped(host), ": ", ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
   FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (socket.get() < 0 || ::connect(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
-    return absl::ResourceExhaustedError(concat("no UDP socket to ", receiver, ": ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(concat("no UDP socket to ", escaped(receiver), ": ", std::strerror(errno)));
   }
   return std::make_unique<Receiver>(receiver, std::move(socket));
 }
@@ -171,7 +172,7 @@ Result<KeptFile> open_kept_file(std::string const& folder, std::string const& na
     fs::permissions(folder, fs::perms::owner_all, error);
   }
   if (error) {
-    return absl::ErrnoToStatus(error.value(), concat(folder, ": the folder cannot be made"));
+    return absl::ErrnoToStatus(error.value(), concat(escaped(folder), ": the folder cannot be made"));
   }
   std::string path = (fs::path(folder) / name).string();
   // A file of its own: write() replaces the other one, and a lock belongs to the file behind the name.
@@ -179,7 +180,7 @@ Result<KeptFile> open_kept_file(std::string const& folder, std::string const& na
   CATENA_ASSIGN_OR_RETURN(OpenedFile lock,
                           open_named_file(lock_path, O_RDWR | O_CREAT | O_NONBLOCK, kRegularFile, kOwnerOnly));
   if (::flock(lock.fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK ? absl::FailedPreconditionError(concat(path, ": another run has it"))
+    return errno == EWOULDBLOCK ? absl::FailedPreconditionError(concat(escaped(path), ": another run has it"))
                                 : system_error(lock_path, "cannot be locked");
   }
   KeptFile kept;

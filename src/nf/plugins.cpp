@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/plugins.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/plugin.hpp>
 
@@ -15,16 +16,16 @@ namespace catena::nf {
 Result<Descriptor const*> load_plugin(Registry& registry, std::string const& path) {
   void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
-    return absl::NotFoundError(concat(path, ": cannot be loaded as a network function: ", dlerror()));
+    return absl::NotFoundError(escaped(concat(path, ": cannot be loaded as a network function: ", dlerror())));
   }
   const auto* plugin = static_cast<Plugin const*>(dlsym(object, kPluginSymbol));
   if (plugin == nullptr) {
     dlclose(object);
-    return absl::InvalidArgumentError(concat(path, ": is no network function: it does not export ", kPluginSymbol,
-                                             "; build it with catena_add_nf()"));
+    return absl::InvalidArgumentError(concat(escaped(path), ": is no network function: it does not export ",
+                                             kPluginSymbol, "; build it with catena_add_nf()"));
   }
   if (plugin->interface != kPluginInterface) {
-    Status status = absl::FailedPreconditionError(concat(path, ": was built against Catena ", plugin->version,
+    Status status = absl::FailedPreconditionError(concat(escaped(path), ": was built against Catena ", plugin->version,
                                                          " (interface ", plugin->interface, "), this is interface ",
                                                          kPluginInterface, ": build it again"));
     dlclose(object);
@@ -60,7 +61,8 @@ Status load_plugins(Registry& registry, std::vector<std::string> const& folders)
       }
     }
     if (error && error != std::errc::no_such_file_or_directory) {
-      return absl::NotFoundError(concat(folder, ": cannot be searched for network functions: ", error.message()));
+      return absl::NotFoundError(
+          concat(escaped(folder), ": cannot be searched for network functions: ", error.message()));
     }
     std::sort(files.begin(), files.end());
     for (std::string const& file : files) {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/refusal.hpp>
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <map>
 
 namespace catena::nf {
+
+std::string to_string(Refusal const& refusal) {
+  return concat(escaped(refusal.file), ":", refusal.line, ":", refusal.column, ": not applied: ", refusal.reason,
+                refusal.detail.empty() ? "" : ": ", refusal.detail);
+}
 
 std::vector<std::pair<std::string, std::size_t>> count_by_reason(std::span<const Refusal> refusals) {
   std::map<std::string, std::size_t> counts;

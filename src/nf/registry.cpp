@@ -2,6 +2,7 @@
 #include "nf/registry.hpp"
 
 #include <fmt/ranges.h>
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ Result<Descriptor const*> Registry::find(std::string_view type) const {
   const bool has_type = other != kOtherNames.end() && types_.contains(other->type);
   const std::string near = has_type ? std::string() : nearest(type, known);
   return absl::NotFoundError(
-      concat("unknown NF type '", type, "'", has_type ? concat("; write ", other->type, other->note, ".") : "",
+      concat("unknown NF type '", escaped(type), "'", has_type ? concat("; write ", other->type, other->note, ".") : "",
              has_type       ? ""
              : near.empty() ? "."
                             : concat("; did you mean '", near, "'?"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/packet/address.hpp>
 
+#include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -24,15 +25,15 @@ void store_be64(std::uint8_t* at, std::uint64_t value) {
 }  // namespace
 
 std::optional<Address> Address::parse(std::string_view text) {
+  if (const std::optional<std::uint32_t> v4 = parse_ipv4_address(text)) {
+    return of_v4(*v4);
+  }
   std::array<char, INET6_ADDRSTRLEN> terminated{};
   if (text.size() >= terminated.size() || text.find('\0') != std::string_view::npos) {
     return std::nullopt;
   }
   std::copy(text.begin(), text.end(), terminated.begin());
   AddressBytes bytes{};
-  if (inet_pton(AF_INET, terminated.data(), bytes.data()) == 1) {
-    return of_v4(load_be32(bytes.data()));
-  }
   if (inet_pton(AF_INET6, terminated.data(), bytes.data()) == 1) {
     return of_words(load_be64(bytes.data()), load_be64(bytes.data() + 8));
   }

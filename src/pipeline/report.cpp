@@ -373,7 +373,7 @@ std::string to_json(Report const& report) {
                         {"p95", us(report.latency.percentile(95))},
                         {"p99", us(report.latency.percentile(99))},
                         {"max", us(report.latency.max())}};
-  return json.dump(2);
+  return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace catena::runtime

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a session goes on for another one, whose ends and packet memory it takes over. What a session can change in
 // itself: session_change.cpp.
-#include "base/core/log_line.hpp"
 #include "chain/change.hpp"
 #include "chain/instances.hpp"
 #include "pipeline/isolation.hpp"
@@ -326,7 +325,7 @@ Status Session::take_over() {
       Entry const& entry = first_of(next.first + nf);
       if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
         spdlog::warn("{}: NF '{}' restarts without its previous state: {}", entry.config.position, entry.config.name,
-                     log_line(std::string(said[nf].message())));
+                     std::string(said[nf].message()));
       }
     }
   }

@@ -2,7 +2,6 @@
 #include "service/chain_run.hpp"
 
 #include "base/core/keep.hpp"
-#include "base/core/log_line.hpp"
 #include "pipeline/session.hpp"
 #include "service/user_limits.hpp"
 
@@ -57,7 +56,7 @@ struct ChainRun::Shared {
   void log_start() const {
     for (std::string const& line : session->start_report()) {
       if (line.starts_with("WARNING")) {
-        spdlog::warn("{}: {}", name, log_line(line));
+        spdlog::warn("{}: {}", name, line);
       }
     }
     spdlog::info("{}: runs", name);
@@ -65,7 +64,7 @@ struct ChainRun::Shared {
 
   void log_end() const {
     if (state == ChainState::kFailed) {
-      spdlog::error("{}: failed: {}", name, log_line(std::string(status.message())));
+      spdlog::error("{}: failed: {}", name, std::string(status.message()));
     } else {
       spdlog::info("{}: {}, received {}, sent {}, dropped {}", name, to_string(state), last_report.received,
                    last_report.sent, last_report.dropped());

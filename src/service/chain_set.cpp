@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
-#include "base/core/log_line.hpp"
 #include "pipeline/isolation.hpp"
 #include "service/chain_lock.hpp"
 
@@ -228,12 +227,12 @@ Result<bool> ChainSet::change(ApplyRecord const& applied, ValidatedSpec const& v
   }
   if (absl::IsFailedPrecondition(status) || absl::IsAborted(status)) {
     result.replace_reason = std::string(status.message());
-    spdlog::info("{}: is replaced: {}", applied.name, log_line(result.replace_reason));
+    spdlog::info("{}: is replaced: {}", applied.name, result.replace_reason);
     return false;
   }
   CATENA_RETURN_IF_ERROR(absl::IsUnavailable(status) ? status : as_callers(status));
   for (std::string const& line : result.changes) {
-    spdlog::info("{}: changed: {}", applied.name, log_line(line));
+    spdlog::info("{}: changed: {}", applied.name, line);
   }
   return true;
 }
@@ -251,8 +250,7 @@ Status ChainSet::replace(ApplyRecord const& applied, ValidatedSpec validated, st
   if (absl::IsFailedPrecondition(swap.status)) {
     if (old && old->run != nullptr && old->run->state() == ChainState::kRunning) {
       result.loss_reason = std::string(swap.status.message());
-      spdlog::info("{}: packets that arrive during the replacement are lost: {}", applied.name,
-                   log_line(result.loss_reason));
+      spdlog::info("{}: packets that arrive during the replacement are lost: {}", applied.name, result.loss_reason);
     }
     swap = make_and_swap(applied, std::move(validated), old, gone);
   }
@@ -331,7 +329,7 @@ ChainSet::Swap ChainSet::start_and_swap(ApplyRecord const& applied, ValidatedSpe
     return {std::move(status), false};
   }
   if (!status.ok() && !absl::IsCancelled(status)) {
-    spdlog::error("{}: does not start: {}", applied.name, log_line(std::string(status.message())));
+    spdlog::error("{}: does not start: {}", applied.name, std::string(status.message()));
     if (before.ends_first) {
       put({applied, {}, nullptr, std::string(status.message())});
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chains of a service when it starts and ends. What users do with them: chain_set.cpp.
-#include "base/core/log_line.hpp"
 #include "pipeline/session.hpp"
 #include "service/chain_lock.hpp"
 #include "service/chain_set.hpp"
@@ -28,7 +27,7 @@ void ChainSet::start_remembered() {
   for (StateStore::Loaded const& loaded : store_.load()) {
     if (!loaded.applied.ok()) {
       spdlog::error("{}: not written by the service, so its chain is not started: {}", loaded.path,
-                    log_line(std::string(loaded.applied.status().message())));
+                    std::string(loaded.applied.status().message()));
       continue;
     }
     ApplyRecord const& applied = *loaded.applied;
@@ -63,7 +62,7 @@ void ChainSet::start_again(ApplyRecord const& applied) {
     return status;
   };
   if (const Status status = start(); !status.ok() && !absl::IsCancelled(status)) {
-    spdlog::error("{}: does not start again: {}", applied.name, log_line(std::string(status.message())));
+    spdlog::error("{}: does not start again: {}", applied.name, std::string(status.message()));
     put({applied, {}, nullptr, std::string(status.message())});
   }
 }
@@ -93,8 +92,7 @@ void ChainSet::watch() {
 void ChainSet::replan(std::string const& name, std::shared_ptr<ChainRun> const& run) {
   Result<std::optional<runtime::Replacement>> found = run->sample_traffic();
   if (!found.ok()) {
-    spdlog::warn("{}: cannot be placed for the present traffic: {}", name,
-                 log_line(std::string(found.status().message())));
+    spdlog::warn("{}: cannot be placed for the present traffic: {}", name, std::string(found.status().message()));
   }
   if (!found.ok() || !*found) {
     return;
@@ -112,10 +110,9 @@ void ChainSet::replan(std::string const& name, std::shared_ptr<ChainRun> const& 
   lock.unlock();
   const Swap swap = start_and_swap(applied, std::move(validated), {run, fifo, false, true});
   if (swap.status.ok()) {
-    spdlog::info("{}: placement changed: {}", name, log_line((*found)->why));
+    spdlog::info("{}: placement changed: {}", name, (*found)->why);
   } else {
-    spdlog::warn("{}: placement not changed ({}): {}", name, log_line((*found)->why),
-                 log_line(std::string(swap.status.message())));
+    spdlog::warn("{}: placement not changed ({}): {}", name, (*found)->why, std::string(swap.status.message()));
   }
 }
 

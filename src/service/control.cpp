@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/control.hpp"
 
-#include "base/core/log_line.hpp"
 #include "service/answers.hpp"
 #include "service/route.hpp"
 
@@ -105,12 +104,11 @@ HttpResponse guarded(HttpRequest const& request, auto const& work) {
     HttpResponse response = work();
     if (response.status >= 400) {
       const Json body = Json::parse(response.body, nullptr, false);
-      spdlog::warn("{}: {} {}", log_line(concat(request.method, " ", request.path)), response.status,
-                   log_line(body.value("error", "")));
+      spdlog::warn("{}: {} {}", concat(request.method, " ", request.path), response.status, body.value("error", ""));
     }
     return response;
   } catch (std::exception const& error) {
-    spdlog::error("{}: {}", log_line(concat(request.method, " ", request.path)), error.what());
+    spdlog::error("{}: {}", concat(request.method, " ", request.path), error.what());
     return error_response(kHttpFailed, absl::InternalError(error.what()));
   }
 }

@@ -7,9 +7,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include <memory>
+#include <sstream>
 #include <string>
 
 namespace catena::service {
@@ -19,7 +22,18 @@ using testing::HasSubstr;
 
 TEST(LogLine, is_one_line_that_no_terminal_obeys) {
   EXPECT_EQ(log_line("a:1:2: wrong\nb"), "a:1:2: wrong; b");
-  EXPECT_EQ(log_line("\x1b[2J\r\x7f\tü"), "?[2J???ü");
+  EXPECT_EQ(log_line("\x1b[2J\r\x7f\tü"), "\\x1b[2J\\r\\x7f\\tü");
+}
+
+TEST(LogLine, is_what_the_log_has_of_each_message) {
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+  set_log_pattern("%l %v");
+  spdlog::warn("{}: {}", "a\x1b", "wrong\nerror forged");
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(text.str(), "warning a\\x1b: wrong; error forged\n");
 }
 
 TEST(ResourcePath, has_no_part_that_a_name_brings) {
@@ -47,8 +61,9 @@ TEST(ListenTcp, takes_addresses_with_a_port_and_nothing_else) {
     ASSERT_TRUE(socket.ok()) << socket.status();
     ::close(*socket);
   }
-  for (const char* bad : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:1x",
-                          "localhost:1", "::1:9", "[::1]", "[]:9", "[127.0.0.1]:9"}) {
+  for (const char* bad :
+       {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:1x", "localhost:1", "::1:9",
+        "127.0.0.01:1", "127.1:1", "0x7f.0.0.1:1", "[::1]", "[]:9", "[127.0.0.1]:9"}) {
     EXPECT_EQ(listen_tcp(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
 }

@@ -132,6 +132,66 @@ class CommandLine(unittest.TestCase):
                          [("ids", 2, 30, "pcre"), ("ids", 3, 11, "undefined variable $NOPE"), ("ids", 4, 30, "pcre")])
         self.assertEqual(json.loads(catena("check", "--json", self.chain()).stdout)["refused_rules"], [])
 
+    def test_check_says_how_many_rules_apply_before_all_is_fine(self):
+        for rules, count in ((self.REFUSED, "1 of 4"), ("alert ip any any -> any any (sid:1;)\n", "1 of 1")):
+            lines = catena("check", self.rules_chain(rules)).stdout.splitlines()
+            self.assertEqual(lines[0], f"NF 'ids' applies {count} rules")
+            self.assertIn("fine", lines[-1])
+        listed = json.loads(catena("check", "--json", self.rules_chain(self.REFUSED)).stdout)
+        self.assertEqual(listed["rules"], {"ids": {"applied": 1, "of": 4}})
+
+    BROKEN = "not a rule\nalert ip any any -> any any (msg:\"all\"; sid:1;)\nalert ip any any -> any any (pcre:\"/a/\"; sid:2;)\n"
+
+    def test_broken_rules_are_skipped_where_the_chain_says_so(self):
+        for command in ("check", "run"):
+            result = catena(command, self.rules_chain(self.BROKEN))
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn("x.rules:1:11: expected '('", result.stderr)
+        chain = self.rules_chain(self.BROKEN, ", on_error: skip")
+        result = catena("check", chain)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("NF 'ids' applies 1 of 3 rules\n", result.stdout)
+        self.assertIn("does not apply 2 rules: broken 1, pcre 1", result.stdout)
+        self.assertIn("x.rules:1:11: not applied: broken: expected '('", result.stdout)
+        listed = json.loads(catena("check", "--json", chain).stdout)
+        self.assertEqual([(rule["line"], rule["reason"], rule["detail"][:12]) for rule in listed["refused_rules"]],
+                         [(1, "broken", "expected '('"), (3, "pcre", "")])
+        result = catena("run", chain, "--json")
+        self.assertEqual(json.loads(result.stdout)["nfs"][0]["refused_rules"], {"broken": 1, "pcre": 1})
+        self.assertIn("x.rules:1:11: not applied: broken", result.stderr)
+
+    # for a terminal: clear it, a bell, delete; C1 in UTF-8, no UTF-8, a reversed direction, a byte order mark
+    HOSTILE = b"\x1b[2J\x07\x7f\xc2\x9b\xff\xe2\x80\xae\xef\xbb\xbf"
+
+    def test_texts_of_files_control_no_terminal(self):
+        with open(self.rules_chain("", ", on_error: skip"), encoding="utf-8") as file:
+            right = file.read().encode()
+        rules = (b"alert ip any any -> any any (msg:\"a\"; content:\"b\"; sid:1;)\n" + self.HOSTILE + b" any\n"
+                 b"alert ip any any -> any any (x" + self.HOSTILE + b":1; sid:2;)\n"
+                 b"alert " + self.HOSTILE + b" any any -> any any (sid:3;)\n")
+        with open(self.path("x.rules"), "wb") as file:
+            file.write(rules)
+        name = b"report" + self.HOSTILE + b".yaml"
+        cases = [right, right.replace(b"count: 1000", b"count: \"" + self.HOSTILE[:3] + b"\""), b"x" + self.HOSTILE,
+                 right.replace(b"x.rules", b"\"\\e[2J\\nforged: line\\x9b\"")]
+        for text in cases:
+            path = os.path.join(os.fsencode(self.folder.name), name)
+            with open(path, "wb") as file:
+                file.write(text)
+            for words in (("check",), ("check", "-v"), ("check", "--json"), ("run",), ("run", "--json"), ("plan",),
+                          ("show", "graph")):
+                result = subprocess.run([BIN, *words, path], capture_output=True, timeout=TIMEOUT_S, check=False)
+                for output in (result.stdout, result.stderr):
+                    text_of_output = output.decode("utf-8")
+                    self.assertFalse([c for c in text_of_output if not c.isprintable() and c not in "\n\t"], output)
+                    self.assertNotIn("\nforged", text_of_output)
+                if "--json" in words and result.stdout:
+                    json.loads(result.stdout)
+        with open(path, "wb") as file:
+            file.write(b"no mapping\n")
+        result = subprocess.run([BIN, "check", path], capture_output=True, timeout=TIMEOUT_S, check=False)
+        self.assertIn(rb"report\x1b[2J\x07\x7f\xc2\x9b\xff\xe2\x80\xae\xef\xbb\xbf.yaml:1:1: ", result.stderr)
+
     def test_the_report_counts_refused_rules(self):
         chain = self.rules_chain(self.REFUSED)
         report = json.loads(catena("run", chain, "--json").stdout)

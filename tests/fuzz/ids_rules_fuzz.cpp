@@ -5,6 +5,8 @@
 #include "evaluator.hpp"
 #include "functions/match/rule_parser.hpp"
 
+#include <catena/core/escape.hpp>
+
 #include <string>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -13,12 +15,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   match::RuleFile file = match::parse_rules(text, "fuzz.rules", {});
   for (std::string const& error : file.errors) {
-    if (!error.starts_with("fuzz.rules:")) {
+    if (!error.starts_with("fuzz.rules:") || catena::escaped(error) != error) {
       __builtin_trap();
     }
   }
+  if (const match::RuleFile skipped = match::parse_rules(text, "fuzz.rules", {}, match::OnError::kSkip);
+      skipped.errors.empty() &&
+      (skipped.rules.size() != file.rules.size() || skipped.refused.size() != file.refused.size() + file.error_count)) {
+    __builtin_trap();
+  }
   for (catena::nf::Refusal const& refusal : file.refused) {
-    if (refusal.line == 0 || refusal.column == 0 || refusal.reason.empty()) {
+    if (refusal.line == 0 || refusal.column == 0 || refusal.reason.empty() ||
+        catena::escaped(to_string(refusal)) != to_string(refusal)) {
       __builtin_trap();
     }
   }

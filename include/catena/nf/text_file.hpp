@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/escape.hpp>
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
-#include <catena/packet/address.hpp>
 #include <catena/packet/ipv4_prefix.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 /// Rule, route and string files: read in one piece, parsed by hand, every error with its position.
 namespace catena::nf {
 
-/// The bytes of `path`. NotFound if it cannot be read. InvalidArgument if it has more than `max_bytes` bytes or is no
-/// file; a FIFO is not waited for, and /dev/null is an empty file. PermissionDenied if the thread acts for a service
-/// user without read access, or if `path` is the process's own, e.g. in /proc.
+/// The lines of a text file, whose bytes are `bytes`: without a byte order mark of UTF-8 at the start, and with a line
+/// feed alone where CR LF ends a line. Editors of other systems write both. Positions of all other bytes in their lines
+/// are the same. Every reader of a text file uses this function. Thread rule: pure.
+std::string plain_text(std::string bytes);
+
+/// The plain_text() of `path`. NotFound if it cannot be read. InvalidArgument if it has more than `max_bytes` bytes or
+/// is no file; a FIFO is not waited for, and /dev/null is an empty file. PermissionDenied if the thread acts for a
+/// service user without read access, or if `path` is the process's own, e.g. in /proc.
 Result<std::string> read_text_file(std::string const& path, std::size_t max_bytes);
 
 /// Walks a text line by line. A line ends with LF or CR LF; `#` starts a comment up to the line's end. The readers
@@ -97,21 +103,6 @@ class TextCursor {
     value = static_cast<std::uint32_t>(sum);
     return true;
   }
-  /// Four decimal numbers up to 255 with dots, host order.
-  bool address(std::uint32_t& value) {
-    const char* before = at_;
-    std::uint32_t sum = 0;
-    for (int i = 0; i < 4; ++i) {
-      std::uint32_t part = 0;
-      if ((i > 0 && !accept('.')) || !number(255, part)) {
-        at_ = before;
-        return false;
-      }
-      sum = sum << 8 | part;
-    }
-    value = sum;
-    return true;
-  }
   /// A number that is a whole word.
   bool number_word(std::uint32_t maximum, std::uint32_t& value) {
     const char* before = at_;
@@ -121,33 +112,25 @@ class TextCursor {
     at_ = before;
     return false;
   }
-  /// A whole word `1.2.3.0/24`, or a single address as a prefix of 32 bits.
+  /// A whole word of packet::Ipv4Prefix::parse(): `1.2.3.0/24`, or a single address as a prefix of 32 bits.
   bool prefix(packet::Ipv4Prefix& value) {
-    const char* before = at_;
-    std::uint32_t parsed_address = 0;
-    std::uint32_t length = 32;
-    if (!address(parsed_address) || (accept('/') && !number(32, length)) || !at_gap()) {
-      at_ = before;
-      return false;
+    const std::optional<packet::Ipv4Prefix> parsed = packet::Ipv4Prefix::parse(word());
+    if (parsed) {
+      value = *parsed;
+      skip(word().size());
     }
-    value = {parsed_address, static_cast<std::uint8_t>(length)};
-    return true;
+    return parsed.has_value();
   }
 
-  /// InvalidArgument `file:line:column: message` at the current position.
+  /// InvalidArgument `file:line:column: message` at the current position, escaped.
   Status error(std::string_view message) const {
-    return absl::InvalidArgumentError(concat(file_, ":", line_, ":", column(), ": ", message));
+    return absl::InvalidArgumentError(escaped(concat(file_, ":", line_, ":", column(), ": ", message)));
   }
-  /// The current word for messages: truncated if long, with `?` for bytes that are no text.
+  /// The current word for messages: truncated if long.
   std::string quoted_word() const {
     constexpr std::size_t kLongest = 40;
     const std::string_view text = word();
-    std::string result = "'";
-    for (const char c : text.substr(0, kLongest)) {
-      result += c >= ' ' && c <= '~' ? c : '?';
-    }
-    result += text.size() > kLongest ? "...'" : "'";
-    return result;
+    return concat("'", text.substr(0, kLongest), text.size() > kLongest ? "...'" : "'");
   }
 
  private:

@@ -2,6 +2,7 @@
 // The program of a device server. Its supervisor starts it (see supervisor.hpp); people do not.
 #include "apps/catena-device-server/server_program_cache.hpp"
 #include "apps/catena-device-server/strangers.hpp"
+#include "base/core/log_line.hpp"
 #include "base/ipc/mapping.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/remote/server.hpp"
@@ -25,6 +26,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("catena-device-server"));  // packets may go to standard output
+  catena::set_log_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%^%l%$] %v");
   // Ctrl-C at a terminal and systemd end a whole group of processes: the supervisor says when this one ends
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);

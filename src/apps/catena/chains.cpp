@@ -2,6 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
+#include "apps/catena/style.hpp"
 #include "chain/chain_file.hpp"
 #include "io/output_file.hpp"
 #include "service/apply_record.hpp"
@@ -146,7 +147,11 @@ int ask_and_print(ServiceArguments const& arguments, std::string const& method, 
   if (!answer.ok()) {
     return fail(answer.status(), arguments.json);
   }
-  std::cout << (arguments.json ? answer->dump(2) + "\n" : show(*answer));
+  if (arguments.json) {
+    print_json(std::cout, *answer);
+  } else {
+    std::cout << show(*answer);
+  }
   return kExitOk;
 }
 

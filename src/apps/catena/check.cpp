@@ -8,6 +8,7 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/profile_option.hpp"
+#include "apps/catena/style.hpp"
 #include "chain/error_list.hpp"
 #include "chain/planning.hpp"
 #include "pipeline/isolation.hpp"
@@ -39,22 +40,39 @@ nlohmann::ordered_json to_json(Refused const& refused) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (chain::RefusedRules const& nf : refused) {
     for (nf::Refusal const& rule : nf.rules) {
-      list.push_back(
-          {{"nf", nf.nf}, {"file", rule.file}, {"line", rule.line}, {"column", rule.column}, {"reason", rule.reason}});
+      list.push_back({{"nf", nf.nf},
+                      {"file", rule.file},
+                      {"line", rule.line},
+                      {"column", rule.column},
+                      {"reason", rule.reason},
+                      {"detail", rule.detail}});
     }
   }
   return list;
 }
 
-/// Warnings; `all`: each refused rule instead of how many there are.
+/// Numbers of rules, by the NF's name.
+nlohmann::ordered_json counts_of(Refused const& refused) {
+  nlohmann::ordered_json counts = nlohmann::ordered_json::object();
+  for (chain::RefusedRules const& nf : refused) {
+    counts[nf.nf] = {{"applied", nf.applied}, {"of", nf.applied + nf.rules.size()}};
+  }
+  return counts;
+}
+
+/// How many rules each NF applies, and which it does not; `all`: each refused rule.
 void print(Refused const& refused, bool all) {
   for (chain::RefusedRules const& nf : refused) {
+    std::cout << "NF '" << nf.nf << "' applies " << nf.applied << " of " << nf.applied + nf.rules.size() << " rules\n";
+    if (nf.rules.empty()) {
+      continue;
+    }
     std::cout << "warning: NF '" << nf.nf << "' does not apply " << nf.rules.size()
               << (nf.rules.size() == 1 ? " rule: " : " rules: ") << nf::reasons_of(nf.rules)
               << (all ? "\n" : "; `catena check -v` lists them\n");
     for (nf::Refusal const& rule : nf.rules) {
       if (all) {
-        std::cout << rule.file << ':' << rule.line << ':' << rule.column << ": not applied: " << rule.reason << '\n';
+        std::cout << to_string(rule) << '\n';
       }
     }
   }
@@ -114,6 +132,9 @@ int check(RunArguments const& arguments) {
                                   {"errors", chain::errors_of(status)},
                                   {"warnings", checked.warnings},
                                   {"refused_rules", to_json(checked.refused)}};
+    if (!checked.refused.empty()) {
+      result["rules"] = counts_of(checked.refused);
+    }
     if (arguments.kernels) {
       result["kernels"] = nlohmann::ordered_json::object();
       for (auto const& [nf, report] : checked.kernels) {
@@ -123,15 +144,15 @@ int check(RunArguments const& arguments) {
     if (checked.placement) {
       result["placement"] = chain::to_json(*checked.placement);
     }
-    std::cout << result.dump(2) << '\n';
+    print_json(std::cout, result);
   } else {
     if (status.ok()) {
+      print(checked.refused, arguments.verbose);
       std::cout << arguments.chain_file << ": fine, " << checked.nfs << (checked.nfs == 1 ? " NF\n" : " NFs\n");
       for (std::string const& warning : checked.warnings) {
         std::cout << "WARNING " << warning << '\n';
       }
       print(checked.placement);
-      print(checked.refused, arguments.verbose);
     } else {
       std::cerr << std::string(status.message()) << '\n';
     }

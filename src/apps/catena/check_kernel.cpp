@@ -5,6 +5,7 @@
 
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
+#include "apps/catena/style.hpp"
 #include "gpu/program/program.hpp"
 
 #include <nlohmann/json.hpp>
@@ -116,7 +117,7 @@ int check_kernel(CheckKernelArguments const& arguments) {
     return fail(report.status(), arguments.json);
   }
   if (arguments.json) {
-    std::cout << to_json(*report).dump(2) << '\n';
+    print_json(std::cout, to_json(*report));
   } else {
     print(*report, arguments.files.front());
   }

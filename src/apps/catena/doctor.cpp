@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/catena/commands.hpp"
+#include "apps/catena/style.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -205,7 +206,7 @@ int doctor(bool json) {
     }
   }
   if (json) {
-    std::cout << list.dump(2) << '\n';
+    print_json(std::cout, list);
   }
   return problems ? kExitFailed : kExitOk;
 }

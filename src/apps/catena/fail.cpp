@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/catena/fail.hpp"
 
+#include "apps/catena/style.hpp"
 #include "chain/error_list.hpp"
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@ namespace catena::cli {
 int fail(Status const& status, bool json, std::ostream& out) {
   std::cerr << "catena: " << std::string(status.message()) << '\n';
   if (json) {
-    out << nlohmann::ordered_json{{"ok", false}, {"errors", chain::errors_of(status)}}.dump(2) << '\n';
+    print_json(out, {{"ok", false}, {"errors", chain::errors_of(status)}});
   }
   return kExitFailed;
 }

@@ -3,6 +3,7 @@
 #include "apps/catena/flags.hpp"
 #include "apps/catena/style.hpp"
 #include "apps/catena/usage.hpp"
+#include "base/core/log_line.hpp"
 #include "gpu/device/device.hpp"
 #include "nf/plugins.hpp"
 
@@ -47,11 +48,14 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_color_mt("catena"));
-  spdlog::set_pattern("%^%l%$ %v");
+  catena::set_log_pattern("%^%l%$ %v");
   if (!cli::has_colours(STDERR_FILENO)) {
     static_cast<spdlog::sinks::stderr_color_sink_mt*>(spdlog::default_logger()->sinks().front().get())
         ->set_color_mode(spdlog::color_mode::never);
   }
+
+  cli::EscapedOutput escaped_output(std::cout);
+  cli::EscapedOutput escaped_errors(std::cerr);
 
   CLI::App app{"Catena runs service chains of network functions across CPUs and GPUs."};
   app.name("catena");

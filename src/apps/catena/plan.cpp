@@ -14,6 +14,7 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/profile_option.hpp"
+#include "apps/catena/style.hpp"
 #include "plan/explain.hpp"
 
 namespace catena::cli {
@@ -119,7 +120,7 @@ int plan(RunArguments const& arguments) {
     if (inputs->placement) {
       json["placement"] = chain::to_json(*inputs->placement);
     }
-    std::cout << json.dump(2) << '\n';
+    print_json(std::cout, json);
   } else {
     if (std::ranges::any_of(plans->adaptive.nfs, [](plan::PlannedNf const& nf) { return nf.step.has_value(); })) {
       std::cout << concat("costs: ", costs, of_device(inputs->options.profile), "\n");
@@ -163,7 +164,7 @@ int show_program(std::string const& chain_file, std::string const& nf, RunArgume
     std::cout << '\n' << program.source.files.front().text << '\n';
   }
   if (json) {
-    std::cout << list.dump(2) << '\n';
+    print_json(std::cout, list);
   }
   return kExitOk;
 }

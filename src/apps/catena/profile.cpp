@@ -2,6 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/progress_line.hpp"
+#include "apps/catena/style.hpp"
 #include "chain/cost_profile.hpp"
 #include "profile/cost_measure.hpp"
 
@@ -169,7 +170,7 @@ int profile(ProfileArguments const& arguments) {
                            ? absl::UnavailableError("no folder for the profile: set HOME, or use --output FILE")
                            : chain::save_profile(measured, file);
   if (json) {
-    std::cout << as_json(measured, saved.ok() ? file : "").dump(2) << '\n';
+    print_json(std::cout, as_json(measured, saved.ok() ? file : ""));
   } else {
     print(measured);
     if (saved.ok()) {

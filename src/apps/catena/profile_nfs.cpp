@@ -3,6 +3,7 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/progress_line.hpp"
+#include "apps/catena/style.hpp"
 #include "chain/cost_profile.hpp"
 #include "profile/nf_measure.hpp"
 
@@ -320,7 +321,7 @@ int profile_nfs(ProfileArguments const& arguments, std::string const& nf_path) {
   }
   const Status saved = chain::save_profile(measured->profile, measured->file);
   if (arguments.json) {
-    std::cout << as_json(*measured, saved.ok()).dump(2) << '\n';
+    print_json(std::cout, as_json(*measured, saved.ok()));
   } else {
     print(*measured);
     if (saved.ok()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/catena/progress_line.hpp"
 
+#include "apps/catena/style.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,8 +20,10 @@ void ProgressLine::show(profile::MeasureProgress const& progress) {
   if (terminal_) {
     const unsigned filled = progress.done * kWidth / total;
     // to the end of the line, so that nothing of a longer text stays
-    std::cerr << fmt::format("\r[{:=<{}}{:<{}}] {}\x1b[K", "", filled, "", kWidth - filled, progress.what)
-              << (progress.done == total ? "\n" : "") << std::flush;
+    write_control(std::cerr, "\r");
+    std::cerr << fmt::format("[{:=<{}}{:<{}}] {}", "", filled, "", kWidth - filled, progress.what);
+    write_control(std::cerr, "\x1b[K");
+    std::cerr << (progress.done == total ? "\n" : "") << std::flush;
   } else if (const unsigned tenth = progress.done * kTenths / total; tenth >= next_tenth_) {
     std::cerr << fmt::format("{:>3} %  {}\n", tenth * 100 / kTenths, progress.what);
     next_tenth_ = tenth + 1;

@@ -12,6 +12,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
+#include "apps/catena/style.hpp"
 #include "gpu/device/device.hpp"
 #include "nf/instance.hpp"
 #include "nf/registry.hpp"
@@ -144,11 +145,11 @@ int show(std::string const& what, bool json, std::string const& nf_path) {
     if (!registry.ok()) {
       return fail(registry.status(), json);
     }
-    json ? static_cast<void>(std::cout << nfs_json(*registry).dump(2) << '\n') : print_nfs(*registry);
+    json ? print_json(std::cout, nfs_json(*registry)) : print_nfs(*registry);
   } else if (what == "devices") {
-    json ? static_cast<void>(std::cout << devices_json().dump(2) << '\n') : print_devices();
+    json ? print_json(std::cout, devices_json()) : print_devices();
   } else {
-    json ? static_cast<void>(std::cout << fields_json().dump(2) << '\n') : print_fields();
+    json ? print_json(std::cout, fields_json()) : print_fields();
   }
   return kExitOk;
 }

@@ -2,6 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
+#include "apps/catena/style.hpp"
 #include "base/core/scale.hpp"
 
 #include <catena/core/text.hpp>
@@ -146,9 +147,11 @@ int top(ServiceArguments const& arguments) {
       return fail(now.status(), arguments.json);
     }
     const Json frame = frame_between(*before, *now);
-    constexpr const char* kHomeAndClear = "\x1b[H\x1b[J";
-    std::cout << (clears ? kHomeAndClear : "")
-              << (arguments.json ? Json{{"chains", frame}}.dump() + "\n" : text_of(frame));
+    if (clears) {
+      write_control(std::cout, "\x1b[H\x1b[J");  // home, and clear what is below
+    }
+    constexpr auto kReplace = Json::error_handler_t::replace;
+    std::cout << (arguments.json ? Json{{"chains", frame}}.dump(-1, ' ', true, kReplace) + "\n" : text_of(frame));
     if (!std::cout.flush() || arguments.once) {
       return kExitOk;  // main() says that the output cannot be written
     }

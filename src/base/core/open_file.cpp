@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/open_file.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <linux/magic.h>
@@ -73,7 +74,7 @@ std::string_view why_not_for_another(OpenedFile const& file) {
 }
 
 Status refused(std::string const& path, std::string_view why) {
-  return absl::PermissionDeniedError(concat(path, ": ", why));
+  return absl::PermissionDeniedError(concat(escaped(path), ": ", why));
 }
 
 /// A link in a folder where all may write counts only for its owner, or as the folder's owner has made it: the kernel
@@ -168,7 +169,7 @@ Status not_opened(std::string const& path, int flags, bool is_for_another) {
   if (is_for_another && error == ELOOP) {
     return refused(path, "only root may name files in /proc and the like to a service, or the path has too many links");
   }
-  const std::string what = concat(path, (flags & O_CREAT) != 0 ? ": cannot be created" : ": cannot be opened");
+  const std::string what = concat(escaped(path), (flags & O_CREAT) != 0 ? ": cannot be created" : ": cannot be opened");
   return error == ENXIO ? absl::UnavailableError(concat(what, ": ", std::strerror(error)))
                         : absl::ErrnoToStatus(error, what);
 }
@@ -220,9 +221,9 @@ Status check_opened(OpenedFile const& file, std::string const& path, FileKinds k
   if ((kind_of(file.status.st_mode) & kinds) != 0) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(concat(path, kinds == kFolder        ? ": is no folder"
-                                                 : kinds == kRegularFile ? ": is no regular file"
-                                                                         : ": is no file"));
+  return absl::InvalidArgumentError(concat(escaped(path), kinds == kFolder        ? ": is no folder"
+                                                          : kinds == kRegularFile ? ": is no regular file"
+                                                                                  : ": is no file"));
 }
 
 Status check_name(std::string const& path) {
@@ -242,7 +243,7 @@ Status read_pieces(OpenedFile const& file, std::string const& path, std::uint64_
       return absl::OkStatus();
     }
     if (got < 0 && errno != EINTR) {
-      return absl::NotFoundError(concat(path, ": cannot be read to its end: ", std::strerror(errno)));
+      return absl::NotFoundError(concat(escaped(path), ": cannot be read to its end: ", std::strerror(errno)));
     }
     bytes += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
     size = std::max(size, bytes);
@@ -250,7 +251,7 @@ Status read_pieces(OpenedFile const& file, std::string const& path, std::uint64_
       take(std::span(piece).first(static_cast<std::size_t>(got)));
     }
   }
-  return absl::InvalidArgumentError(concat(path, ": ", size, " bytes; such a file has at most ", max_bytes));
+  return absl::InvalidArgumentError(concat(escaped(path), ": ", size, " bytes; such a file has at most ", max_bytes));
 }
 
 Result<std::string> read_file(std::string const& path, std::size_t max_bytes, FileKinds kinds) {

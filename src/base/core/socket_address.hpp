@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/ipv4.hpp>
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
 
@@ -59,7 +60,8 @@ inline Result<SocketAddress> parse_socket_address(std::string_view text) {
     v6.sin6_port = htons(port);
     address.size = sizeof v6;
     std::memcpy(&address.storage, &v6, sizeof v6);
-  } else if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
+  } else if (const auto number = parse_ipv4_address(host)) {
+    v4.sin_addr.s_addr = htonl(*number);
     v4.sin_family = AF_INET;
     v4.sin_port = htons(port);
     address.size = sizeof v4;

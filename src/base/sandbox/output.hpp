@@ -7,8 +7,8 @@
 
 namespace catena::sandbox {
 
-/// Splits the output of a process into lines that can be logged unchanged. At most kMaxLineBytes of a line are kept;
-/// characters other than printable ASCII become '?'.
+/// Splits the output of a process into lines that can be logged unchanged: at most kMaxLineBytes of a line are kept,
+/// and escaped.
 class LineSplitter {
  public:
   /// `on_line` may be null.

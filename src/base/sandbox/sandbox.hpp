@@ -80,8 +80,8 @@ struct SandboxOptions {
   /// v1. The process is moved into them before it runs. Needs sufficient rights of the caller.
   std::vector<std::filesystem::path> cgroups;
 
-  /// Called with each line written to stdout or stderr, without its line end and at most kMaxLineBytes long. Characters
-  /// other than printable ASCII are '?'. Called in a thread of the sandbox, until the destructor returns. At most about
+  /// Called with each line written to stdout or stderr, without its line end and escaped; at most kMaxLineBytes of the
+  /// process. Called in a thread of the sandbox, until the destructor returns. At most about
   /// a megabyte per second is read; a process that writes more waits. Null: the output is read and dropped.
   std::function<void(std::string_view line)> on_line;
 

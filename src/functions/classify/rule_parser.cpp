@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/classify/rule_parser.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <absl/strings/ascii.h>
@@ -293,8 +294,8 @@ Result<RuleFile> parse_rules(std::string_view text, std::string_view file, Actio
     result.rules.push_back(rule);
   }
   if (result.rules.empty()) {
-    return absl::InvalidArgumentError(
-        concat(file, ":1:1: no rules; ", kReadableForm, ", or `allow any any any any any` to let everything pass"));
+    return absl::InvalidArgumentError(concat(escaped(file), ":1:1: no rules; ", kReadableForm,
+                                             ", or `allow any any any any any` to let everything pass"));
   }
   return result;
 }

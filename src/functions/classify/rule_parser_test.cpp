@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"icmp_port", "deny icmp any any any 8\n", "1:23", "protocol 1 have no ports; write any"},
         BadText{"number_port", "deny 132 any any 5 any\n", "1:18", "protocol 132 have no ports"},
         BadText{"seventh_word", "deny tcp any any any any log\n", "1:26", "unexpected 'log' after the rule"},
-        BadText{"nul", std::string("deny tcp any any any any\n\0\n", 27), "2:1", "'?' begins no rule"},
+        BadText{"nul", std::string("deny tcp any any any any\n\0\n", 27), "2:1", "'\\x00' begins no rule"},
         BadText{"empty", "", "1:1", "no rules; write a rule"},
         BadText{"only_comments", "# nothing\n\n#\n", "1:1", "no rules"}),
     catena::testing::name_of_case);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/lpm/route_file.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/nf/text_file.hpp>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ Status merge_repeated(std::vector<Route>& routes, std::string_view file) {
     }
     if (last->port != next->port) {
       return absl::InvalidArgumentError(
-          concat(file, ":", next->line, ":1: prefix ", to_string(packet::Ipv4Prefix{last->address, last->length}),
+          concat(escaped(file), ":", next->line, ":1: prefix ", to_string(packet::Ipv4Prefix{last->address, last->length}),
                  " is on line ", last->line, " already, with port ", last->port, "; delete one of the two lines"));
     }
     last->repeated_on = last->repeated_on == 0 ? next->line : last->repeated_on;
@@ -78,7 +79,7 @@ Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view 
     routes.push_back(route);
   }
   if (routes.empty()) {
-    return absl::InvalidArgumentError(concat(file, ": no routes; write one per line as `prefix port`"));
+    return absl::InvalidArgumentError(concat(escaped(file), ": no routes; write one per line as `prefix port`"));
   }
   if (!std::is_sorted(routes.begin(), routes.end(), before)) {
     std::stable_sort(routes.begin(), routes.end(), before);  // equal prefixes stay in the order of their lines

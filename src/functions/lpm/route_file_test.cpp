@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadText{"ipv6", "2001:db8::/32 1\n", "1:1", "is no IPv4 prefix"},
                       BadText{"glued_to_port", "10.0.0.0/8,1\n", "1:1", "is no IPv4 prefix"},
                       BadText{"overflowing_octet", "18446744073709551626.0.0.0/8 1\n", "1:1", "is no IPv4 prefix"},
-                      BadText{"nul_byte", std::string("10.0.0.0/8 1\n\0\n", 15), "2:1", "'?' is no IPv4 prefix"},
+                      BadText{"nul_byte", std::string("10.0.0.0/8 1\n\0\n", 15), "2:1", "'\\x00' is no IPv4 prefix"},
                       BadText{"host_bits", "10.1.2.3/16 1\n", "1:12", "write 10.1.0.0/16"},
                       BadText{"host_bits_under_default", "0.0.0.1/0 1\n", "1:10", "write 0.0.0.0/0"},
                       BadText{"no_port", "10.0.0.0/8\n", "1:11",

@@ -12,6 +12,8 @@
 namespace catena::match {
 namespace {
 
+/// Modifiers without a value.
+constexpr std::array<std::string_view, 3> kMarks = {"nocase", "startswith", "endswith"};
 constexpr std::string_view kFastPatternOnly = "fast_pattern:only";
 /// Modifiers that one content cannot have together.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kContradictions{{
@@ -35,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kContrad
 /// False if the option is none of a content.
 bool RuleReader::read_content_option(Option const& option) {
   const std::string_view name = option.name.text;
-  if (name == "nocase" || name == "startswith" || name == "endswith") {
+  if (std::ranges::find(kMarks, name) != kMarks.end()) {
     read_mark(option);
     return true;
   }
@@ -95,7 +97,7 @@ Content* RuleReader::content_for(Option const& option, std::string_view name) {
   return &rule_.contents.back();
 }
 
-/// nocase, startswith, endswith: they have no value.
+/// The options of kMarks: they have no value.
 void RuleReader::read_mark(Option const& option) {
   const std::string_view name = option.name.text;
   if (option.value) {

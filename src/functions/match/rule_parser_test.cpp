@@ -3,6 +3,8 @@
 
 #include "functions/match/test_random.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -340,6 +342,82 @@ TEST(RuleParser, a_sid_is_taken_once) {
       "(sid:8;)");
   EXPECT_EQ(file.rules.size(), 2U);
   EXPECT_THAT(file.errors, ElementsAre(HasSubstr("x.rules:2:35: sid 7 is taken by the rule in line 1")));
+}
+
+TEST(RuleParser, a_rule_is_identified_by_gid_and_sid) {
+  const RuleFile file = parse(
+      "alert ip any any -> any any (sid:7;)\nalert ip any any -> any any (gid:3; sid:7;)\nalert ip any any -> any any "
+      "(gid:1; sid:7;)\nalert ip any any -> any any (gid:3; sid:7;)\n");
+  EXPECT_EQ(file.rules.size(), 2U);
+  EXPECT_THAT(file.errors, ElementsAre(HasSubstr("x.rules:3:41: sid 7 is taken by the rule in line 1"),
+                                       HasSubstr("x.rules:4:41: sid 7 of gid 3 is taken by the rule in line 2")));
+}
+
+TEST(RuleParser, a_newer_revision_replaces_an_older_one) {
+  const auto rule = [](std::string const& rest) { return concat("alert ip any any -> any any (", rest, ")\n"); };
+  const RuleFile file = parse(concat(rule("msg:\"a\"; sid:7; rev:1;"), rule("sid:8;"), rule("msg:\"b\"; sid:7; rev:3;"),
+                                     rule("msg:\"c\"; sid:7; rev:2;"), rule("msg:\"d\"; sid:7; rev:3;"),
+                                     rule("gid:2; sid:7; rev:1;"), rule("pcre:\"/x/\"; sid:7; rev:9;")));
+  ASSERT_EQ(file.rules.size(), 3U);
+  EXPECT_EQ(file.rules[0].labels.message, "b");
+  EXPECT_EQ(file.rules[0].labels.revision, 3U);
+  EXPECT_EQ(file.replaced, 1U);
+  EXPECT_THAT(file.errors, ElementsAre(HasSubstr("x.rules:4:"), HasSubstr("taken by the rule in line 3")));
+  EXPECT_EQ(file.refused.size(), 1U) << "the applied revision is not replaced by an unsupported one";
+}
+
+TEST(RuleParser, words_may_be_in_capitals) {
+  const Rule rule = only_rule(
+      "DROP Tcp ANY 80 -> any Any (MSG:\"A\"; Content:\"Ab\"; NOCASE; OffSet:1; FLOW:To_Client; Fast_Pattern; SID:1;)");
+  EXPECT_EQ(rule.action, Action::kDrop);
+  EXPECT_EQ(rule.protocol, Protocol::kTcp);
+  EXPECT_TRUE(rule.source->is_all(kMaxAddress));
+  EXPECT_EQ(rule.labels.message, "A");
+  ASSERT_EQ(rule.contents.size(), 1U);
+  EXPECT_EQ(rule.contents[0].bytes, "ab");
+  EXPECT_EQ(rule.contents[0].offset, 1);
+  EXPECT_EQ(rule.search_content, 0U);
+  EXPECT_EQ(refusal_of("alert ip any any -> any any (PCRE:\"/x/\"; sid:1;)"), "PCRE");
+  EXPECT_THAT(error_of("msg:\"a\"; MSG:\"b\"; sid:1;"), HasSubstr("has msg already"));
+}
+
+TEST(RuleParser, options_that_match_nothing_are_accepted) {
+  const Rule plain = only_rule("alert ip any any -> any any (content:\"a\"; depth:3; sid:1;)");
+  for (const char* option : {"target:src_ip;", "target:dest_ip;", "tag:session;", "tag:host,10,packets,src;",
+                             "prefilter;", "reference:url,a.b/c;", "metadata:a b, c d;"}) {
+    const Rule rule = only_rule(concat("alert ip any any -> any any (content:\"a\"; depth:3; ", option, " sid:1;)"));
+    ASSERT_EQ(rule.contents.size(), 1U) << option;
+    EXPECT_EQ(rule.contents[0].depth, plain.contents[0].depth) << option;
+    EXPECT_EQ(rule.action, plain.action) << option;
+  }
+  EXPECT_THAT(error_of("target:nobody; sid:1;"), HasSubstr("'nobody' is no value of target; write src_ip or dest_ip"));
+  EXPECT_THAT(error_of("tag:packet,1; sid:1;"), HasSubstr("write session or host"));
+  EXPECT_THAT(error_of("target; sid:1;"), HasSubstr("target needs a value"));
+}
+
+TEST(RuleParser, broken_rules_are_refused_if_they_are_to_be_skipped) {
+  const std::string text =
+      "nonsense\nalert ip any any -> any any (content:\"a\"; sid:1;)\nalert ip any any -> any any (pcre:\"/x/\"; "
+      "sid:2;)\nalert ip any any -> any any (sid:x;)\n";
+  const RuleFile file = parse_rules(text, "x.rules", Variables(), OnError::kSkip);
+  EXPECT_EQ(file.rules.size(), 1U);
+  EXPECT_THAT(file.errors, IsEmpty());
+  EXPECT_EQ(file.error_count, 2U);
+  ASSERT_EQ(file.refused.size(), 3U);
+  EXPECT_EQ(to_string(file.refused[0]), "x.rules:1:9: not applied: broken: expected '(' and the rule's options");
+  EXPECT_EQ(to_string(file.refused[1]), "x.rules:3:30: not applied: pcre");
+  EXPECT_THAT(to_string(file.refused[2]), HasSubstr("x.rules:4:34: not applied: broken: 'x' is no number"));
+  EXPECT_EQ(nf::reasons_of(file.refused), "broken 2, pcre 1");
+}
+
+TEST(RuleParser, a_file_of_broken_rules_is_an_error_all_the_same) {
+  std::string text;
+  for (std::size_t i = 0; i < 2 * kMaxSkipped; ++i) {
+    text += "x\n";
+  }
+  const RuleFile file = parse_rules(text, "x.rules", Variables(), OnError::kSkip);
+  EXPECT_THAT(file.errors, ElementsAre(HasSubstr("x.rules: more than 65536 broken rules")));
+  EXPECT_LE(file.refused.size(), kMaxSkipped + 1);
 }
 
 TEST(RuleParser, the_list_of_errors_is_bounded) {

@@ -5,6 +5,7 @@
 
 #include <catena/nf/config.hpp>
 
+#include <absl/strings/match.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,10 +16,19 @@
 namespace catena::match {
 namespace {
 
-constexpr std::array<std::string_view, 24> kOptions = {
-    "msg",          "sid",        "rev",      "classtype", "reference", "metadata", "flow",      "priority",
-    "content",      "nocase",     "offset",   "depth",     "distance",  "within",   "dsize",     "isdataat",
-    "fast_pattern", "startswith", "endswith", "flags",     "itype",     "icode",    "tcp.flags", "gid"};
+constexpr std::array<std::string_view, 27> kOptions = {
+    "msg",      "sid",    "rev",   "classtype", "reference", "metadata", "flow",     "priority",     "content",
+    "nocase",   "offset", "depth", "distance",  "within",    "dsize",    "isdataat", "fast_pattern", "startswith",
+    "endswith", "flags",  "itype", "icode",     "tcp.flags", "gid",      "target",   "tag",          "prefilter"};
+/// Options whose first word is one of a list, and which neither match a packet nor change a verdict.
+struct Annotation {
+  std::string_view name;
+  std::array<std::string_view, 2> words;
+};
+constexpr std::array<Annotation, 2> kAnnotations{{
+    {"target", {"src_ip", "dest_ip"}},
+    {"tag", {"session", "host"}},
+}};
 /// Words of `flow` that a rule may have although they are not evaluated; the others ask for reassembly.
 constexpr std::array<std::string_view, 8> kFlowWords = {"to_server",   "to_client",       "from_server", "from_client",
                                                         "established", "not_established", "stateless",   "no_stream"};
@@ -35,25 +45,28 @@ std::string unknown_word(std::string_view word, std::span<const std::string_view
   return near.empty() ? std::string(word) : fmt::format("{} (did you mean {}?)", word, near);
 }
 
+/// The word of `words` that `word` is, in capitals or not; else `word`.
+std::string_view canonical(std::span<const std::string_view> words, std::string_view word) {
+  const auto found = std::ranges::find_if(words, [word](std::string_view known) {
+    return absl::EqualsIgnoreCase({known.data(), known.size()}, {word.data(), word.size()});
+  });
+  return found == words.end() ? word : *found;
+}
+
 template <std::size_t N>
 bool one_of(std::array<std::string_view, N> const& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+constexpr std::array<std::string_view, 5> kProtocolWords = {"ip", "tcp", "tcp-pkt", "udp", "icmp"};
+constexpr std::array<Protocol, kProtocolWords.size()> kProtocols = {Protocol::kIp, Protocol::kTcp, Protocol::kTcp,
+                                                                    Protocol::kUdp, Protocol::kIcmp};
+
 std::optional<Protocol> protocol_of(std::string_view word) {
-  if (word == "ip") {
-    return Protocol::kIp;
-  }
-  if (word == "tcp" || word == "tcp-pkt") {
-    return Protocol::kTcp;
-  }
-  if (word == "udp") {
-    return Protocol::kUdp;
-  }
-  if (word == "icmp") {
-    return Protocol::kIcmp;
-  }
-  return std::nullopt;
+  const auto* const found = std::ranges::find(kProtocolWords, canonical(kProtocolWords, word));
+  return found == kProtocolWords.end()
+             ? std::nullopt
+             : std::optional(kProtocols[static_cast<std::size_t>(found - kProtocolWords.begin())]);
 }
 
 }  // namespace
@@ -90,7 +103,7 @@ void RuleReader::read() {
     if (stopped()) {
       return;
     }
-    read_option(option);
+    read_option({{canonical(kOptions, option.name.text), option.name.offset}, option.value});
   }
   finish_content();
   if (!sid_) {
@@ -106,9 +119,9 @@ void RuleReader::read_names() {
     fail(0, "expected an action: alert or drop");
     return;
   }
-  if (header[0].text == "drop") {
+  if (const std::string_view action = canonical(kActions, header[0].text); action == "drop") {
     rule_.action = Action::kDrop;
-  } else if (header[0].text != "alert") {
+  } else if (action != "alert") {
     refuse(header[0].offset, fmt::format("action {}", unknown_word(header[0].text, kActions)));
   }
   if (header.size() > 1) {
@@ -122,7 +135,7 @@ void RuleReader::read_names() {
     refuse(header[4].offset, "direction =>");
   }
   for (Option const& option : text_.options) {
-    if (!one_of(kOptions, option.name.text)) {
+    if (!one_of(kOptions, canonical(kOptions, option.name.text))) {
       refuse(option.name.offset, unknown_word(option.name.text, kOptions));
     }
   }
@@ -173,6 +186,9 @@ void RuleReader::read_option(Option const& option) {
     return;
   }
   const std::string_view name = option.name.text;
+  if (name == "prefilter" && !option.value) {  // a hint, as fast_pattern is
+    return;
+  }
   if (!option.value || option.value->text.empty()) {
     fail(option.name.offset, fmt::format("{0} needs a value: {0}:VALUE;", name));
     return;
@@ -201,6 +217,12 @@ void RuleReader::read_value(std::string_view name, Word value) {
     const std::size_t comma = value.text.find(',');
     if (comma == 0 || comma == std::string_view::npos || comma + 1 == value.text.size()) {
       fail(value.offset, "reference takes TYPE,VALUE");
+    }
+  } else if (const auto* annotation = std::ranges::find(kAnnotations, name, &Annotation::name);
+             annotation != kAnnotations.end()) {
+    if (Word const word = split_commas(value).front(); !one_of(annotation->words, word.text)) {
+      fail(word.offset,
+           fmt::format("'{}' is no value of {}; write {}", word.text, name, fmt::join(annotation->words, " or ")));
     }
   } else if (name == "msg") {
     rule_.labels.message = take(read_quoted(value, /*hex=*/false)).value_or("");
@@ -243,7 +265,8 @@ void RuleReader::narrow(SharedSet& condition, IntervalSet const& set, std::uint3
 
 void RuleReader::read_flow(Word value) {
   rule_.has_flow = true;
-  for (Word const& word : split_commas(value)) {
+  for (Word word : split_commas(value)) {
+    word.text = canonical(kFlowWords, word.text);
     if (word.text == "only_stream" || word.text == "only_frag" || word.text == "no_frag") {
       refuse(word.offset, fmt::format("flow {}", word.text));
     } else if (!one_of(kFlowWords, word.text)) {

@@ -4,11 +4,14 @@
 #include "functions/match/rule.hpp"
 
 #include <catena/packet/address.hpp>
+#include <catena/packet/ipv4_prefix.hpp>
 
+#include <absl/strings/match.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <set>
 
@@ -29,6 +32,8 @@ std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t m
   return value;
 }
 
+bool is_any(std::string_view text) { return absl::EqualsIgnoreCase({text.data(), text.size()}, "any"); }
+
 bool is_ipv6(std::string_view text) { return text.find(':') != std::string_view::npos && packet::Address::parse(text); }
 
 /// An IPv6 address, prefix or range.
@@ -40,9 +45,15 @@ bool is_ipv6_atom(std::string_view text) {
          (end == text.size() || (text[end] == '/' ? parse_number(tail, kAddressBits).has_value() : is_ipv6(tail)));
 }
 
-std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
-  const std::optional<packet::Address> address = packet::Address::parse(text);
-  return address && !is_ipv6(text) ? std::optional(address->v4()) : std::nullopt;
+/// The prefix of "10.0.0.0/8" or "10.0.0.0/255.0.0.0".
+std::optional<packet::Ipv4Prefix> parse_prefix(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto address = parse_ipv4_address(text.substr(0, slash));
+  const auto mask = parse_ipv4_address(text.substr(slash + 1));
+  if (address && mask && (~*mask & (~*mask + 1)) == 0) {  // ones, then zeros
+    return packet::Ipv4Prefix{*address, static_cast<std::uint8_t>(std::popcount(*mask))};
+  }
+  return packet::Ipv4Prefix::parse(text);
 }
 
 /// Recursive descent over one expression. The first error is kept; after it every function returns at once.
@@ -129,7 +140,7 @@ class SetParser {
       fail(begin, fmt::format("{0} is missing; write any, one {0}, a range or a list", what()));
       return {};
     }
-    if (atom == "any") {
+    if (is_any(atom)) {
       return {everything(), {}};
     }
     if (kind_ == SetKind::kAddress && is_ipv6_atom(atom)) {
@@ -196,24 +207,16 @@ class SetParser {
     const std::size_t slash = atom.find('/');
     const std::size_t dash = atom.find('-');
     if (slash != std::string_view::npos) {
-      const auto base = parse_ipv4(atom.substr(0, slash));
-      const std::string_view tail = atom.substr(slash + 1);
-      std::optional<std::uint32_t> mask;
-      if (const auto bits = parse_number(tail, 32)) {
-        mask = *bits == 0 ? 0 : kMaxAddress << (32 - *bits);
-      } else if (const auto dotted = parse_ipv4(tail); dotted && (~*dotted & (~*dotted + 1)) == 0) {
-        mask = *dotted;  // ones, then zeros
-      }
-      if (base && mask) {
-        return {*base & *mask, *base | ~*mask};
+      if (const auto prefix = parse_prefix(atom)) {
+        return {prefix->address & prefix->mask(), prefix->address | ~prefix->mask()};
       }
     } else if (dash != std::string_view::npos) {
-      const auto first = parse_ipv4(atom.substr(0, dash));
-      const auto last = parse_ipv4(atom.substr(dash + 1));
+      const auto first = parse_ipv4_address(atom.substr(0, dash));
+      const auto last = parse_ipv4_address(atom.substr(dash + 1));
       if (first && last && *first <= *last) {
         return {*first, *last};
       }
-    } else if (const auto single = parse_ipv4(atom)) {
+    } else if (const auto single = parse_ipv4_address(atom)) {
       return {*single, *single};
     }
     fail(begin, fmt::format("'{}' is no IPv4 address; write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or any", atom));
@@ -240,8 +243,9 @@ class SetParser {
   std::optional<SetError> error_;
 };
 
-/// The names that the usual rule sets rely on, with values that inspect everything.
-constexpr std::array<std::pair<const char*, const char*>, 16> kDefaults = {{
+/// The names that the usual rule sets rely on, those of Suricata's own suricata.yaml, with values that inspect
+/// everything.
+constexpr std::array<std::pair<const char*, const char*>, 26> kDefaults = {{
     {"HOME_NET", "any"},
     {"EXTERNAL_NET", "any"},
     {"HTTP_SERVERS", "$HOME_NET"},
@@ -250,6 +254,12 @@ constexpr std::array<std::pair<const char*, const char*>, 16> kDefaults = {{
     {"DNS_SERVERS", "$HOME_NET"},
     {"TELNET_SERVERS", "$HOME_NET"},
     {"DC_SERVERS", "$HOME_NET"},
+    {"DNP3_SERVER", "$HOME_NET"},
+    {"DNP3_CLIENT", "$HOME_NET"},
+    {"MODBUS_SERVER", "$HOME_NET"},
+    {"MODBUS_CLIENT", "$HOME_NET"},
+    {"ENIP_SERVER", "$HOME_NET"},
+    {"ENIP_CLIENT", "$HOME_NET"},
     {"AIM_SERVERS", "$EXTERNAL_NET"},
     {"HTTP_PORTS", "80"},
     {"SHELLCODE_PORTS", "!80"},
@@ -258,6 +268,10 @@ constexpr std::array<std::pair<const char*, const char*>, 16> kDefaults = {{
     {"FTP_PORTS", "21"},
     {"FILE_DATA_PORTS", "[$HTTP_PORTS,110,143]"},
     {"DNP3_PORTS", "20000"},
+    {"MODBUS_PORTS", "502"},
+    {"GENEVE_PORTS", "6081"},
+    {"VXLAN_PORTS", "4789"},
+    {"TEREDO_PORTS", "3544"},
 }};
 
 std::vector<std::string> references(std::string_view text) {

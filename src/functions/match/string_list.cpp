@@ -3,6 +3,8 @@
 
 #include "functions/match/rule.hpp"
 
+#include <catena/core/escape.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +20,8 @@ Result<StringList> StringList::parse(std::string_view text, std::string const& f
     std::string bytes(text.substr(at, end - at));
     at = end + 1;
     const auto error = [&](std::string_view message) {
-      return absl::InvalidArgumentError(fmt::format("{}:{}:{}: {}", file, line + 1, bytes.size() + 1, message));
+      return absl::InvalidArgumentError(
+          escaped(fmt::format("{}:{}:{}: {}", file, line + 1, bytes.size() + 1, message)));
     };
     if (bytes.empty()) {
       return error("an empty line; remove it, each line is a string to look for");

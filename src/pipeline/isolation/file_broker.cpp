@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/isolation/file_broker.hpp"
 
-#include "base/core/log_line.hpp"
 #include "nf/own_outputs.hpp"
 
 #include <catena/core/text.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/isolation/process.hpp"
 
-#include "base/core/log_line.hpp"
 #include "base/core/own_program.hpp"
 #include "base/core/process_work.hpp"
 #include "base/ipc/frames.hpp"
@@ -372,14 +371,14 @@ struct NfProcess::Impl {
 
   void warn_of_no_group(Status const& why) const {
     spdlog::warn("{}: its process has resource limits and no control group: {}", options.name,
-                 log_line(std::string(why.message())));
+                 std::string(why.message()));
   }
 
   /// The process may touch so much more, which others share with it.
   void allow(Incarnation const& incarnation, std::uint64_t bytes) const {
     const Status status = incarnation.group != nullptr ? incarnation.group->allow_more(bytes) : absl::OkStatus();
     if (!status.ok()) {
-      spdlog::warn("{}: {}", options.name, log_line(std::string(status.message())));
+      spdlog::warn("{}: {}", options.name, std::string(status.message()));
     }
   }
 
@@ -728,7 +727,7 @@ struct NfProcess::Impl {
         if (is_to_stop()) {
           return;
         }
-        spdlog::error("{}: {}; it is started again{}", options.name, log_line(std::string(status.message())),
+        spdlog::error("{}: {}; it is started again{}", options.name, std::string(status.message()),
                       next_pause.count() == 0 ? "" : concat(" in ", next_pause.count(), " ms"));
         {
           const std::scoped_lock lock(mutex);

@@ -4,6 +4,7 @@
 #include "base/ipc/frames.hpp"
 #include "pipeline/isolation/channel.hpp"
 
+#include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
 #include <absl/strings/ascii.h>
@@ -78,14 +79,12 @@ std::string name_of(Json const& value) {
   return name;
 }
 
-/// Text for people, of one line or of several: the beginning, with '?' for what a terminal might obey. Not ASCII are
-/// names of files alone.
-std::string text_for_people(Json const& value) {
-  std::string text = value.get<std::string>().substr(0, kMaxLine);
-  for (char& c : text) {
-    c = absl::ascii_isprint(static_cast<unsigned char>(c)) || c == '\n' ? c : '?';
-  }
-  return text;
+/// Text for people, of one line or of several: the beginning, escaped.
+std::string text_for_people(Json const& value) { return escaped_lines(value.get<std::string>().substr(0, kMaxLine)); }
+
+/// The same of one line, and shorter.
+std::string name_for_people(Json const& value) {
+  return escaped(value.get<std::string>().substr(0, kMaxStatisticName));
 }
 
 template <typename Read>
@@ -102,9 +101,7 @@ std::vector<nf::Statistic> statistics_of(Json const& value) {
   require(value.is_array() && value.size() <= kMaxEntries);
   std::vector<nf::Statistic> statistics;
   for (Json const& entry : value) {
-    std::string name = text_for_people(entry.at(0)).substr(0, kMaxStatisticName);
-    std::replace(name.begin(), name.end(), '\n', '?');
-    statistics.push_back({std::move(name), entry.at(1).get<std::uint64_t>()});
+    statistics.push_back({name_for_people(entry.at(0)), entry.at(1).get<std::uint64_t>()});
   }
   return statistics;
 }
@@ -118,14 +115,11 @@ auto of_each_nf(Json const& value, std::size_t nfs, Read read) {
 
 Started started_of(Json const& value) {
   const FieldUse field_use{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
-  return {field_use, list_of(value.at("lines"), text_for_people),
-          list_of(value.at("refused_rules"),
-                  [](Json const& rule) {
-                    std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
-                    std::replace(reason.begin(), reason.end(), '\n', '?');
-                    return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
-                  }),
-          value.at("is_portable").get<bool>()};
+  return {
+      field_use, list_of(value.at("lines"), text_for_people),
+      list_of(value.at("refused_rules"),
+              [](Json const& rule) { return std::pair(name_for_people(rule.at(0)), rule.at(1).get<std::uint64_t>()); }),
+      value.at("is_portable").get<bool>()};
 }
 
 nf::Sharding sharding_of(Json const& value) {
