@@ -163,10 +163,9 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
-  auto tables = std::make_shared<const Tables>(Tables{std::move(routes), special.size(), address_table(special),
-                                                      std::move(next_hops), std::move(fib), std::move(options), ports,
-                                                      answer_options, make_budget(answer_options),
-                                                      std::move(repeated)});
+  auto tables = std::make_shared<const Tables>(
+      Tables{std::move(routes), special.size(), address_table(special), std::move(next_hops), std::move(fib),
+             std::move(options), ports, answer_options, make_budget(answer_options), std::move(repeated)});
   return std::unique_ptr<nf::Nf>(new Router(std::move(tables)));
 }
 

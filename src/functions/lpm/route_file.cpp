@@ -57,9 +57,9 @@ Status merge_repeated(std::vector<Route>& routes, std::string_view file) {
       continue;
     }
     if (last->port != next->port) {
-      return absl::InvalidArgumentError(
-          concat(escaped(file), ":", next->line, ":1: prefix ", to_string(packet::Ipv4Prefix{last->address, last->length}),
-                 " is on line ", last->line, " already, with port ", last->port, "; delete one of the two lines"));
+      return absl::InvalidArgumentError(concat(
+          escaped(file), ":", next->line, ":1: prefix ", to_string(packet::Ipv4Prefix{last->address, last->length}),
+          " is on line ", last->line, " already, with port ", last->port, "; delete one of the two lines"));
     }
     last->repeated_on = last->repeated_on == 0 ? next->line : last->repeated_on;
   }
