@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -7,11 +8,6 @@
 namespace catena::packet {
 namespace {
 
-constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
-constexpr std::uint16_t kEtherTypeArp = 0x0806;
-constexpr std::uint16_t kEtherTypeVlan = 0x8100;
-constexpr std::uint16_t kEtherTypeQinQ = 0x88A8;
-constexpr std::uint32_t kMaxVlanTags = 2;
 constexpr std::uint32_t kFragmentOffset = 0x1FFF;  // in units of 8 bytes; the bits above are flags
 
 /// What an IPv4 datagram carries: where it begins in the frame, how many bytes of it the datagram says it has, and how
@@ -131,9 +127,8 @@ bool is_cisco_group(const std::uint8_t* mac) {
 /// Control protocols that are spoken to these addresses. Nothing that carries IP: a frame to them with anything else
 /// inside is no control frame.
 bool is_control(const std::uint8_t* frame, std::uint16_t type, const std::uint8_t* body, std::uint32_t length) {
-  constexpr std::uint16_t kMaxLength = 1500;  // IEEE 802.3: up to here it is a length, and LLC comes next
-  if (is_cisco_group(frame)) {                // LLC of SNAP, then Cisco's OUI
-    return type <= kMaxLength && length >= 8 && load_be32(body) == 0xAAAA0300U && load_be16(body + 4) == 0x000C;
+  if (is_cisco_group(frame)) {  // LLC of SNAP, then Cisco's OUI
+    return type <= kMaxLlcLength && length >= 8 && load_be32(body) == 0xAAAA0300U && load_be16(body + 4) == 0x000C;
   }
   if (!is_reserved_group(frame)) {
     return false;
@@ -147,7 +142,7 @@ bool is_control(const std::uint8_t* frame, std::uint16_t type, const std::uint8_
     case 0x88F7:  // PTP
       return true;
     default:
-      return type <= kMaxLength && length >= 3 && body[0] == 0x42 && body[1] == 0x42 && body[2] == 0x03;  // BPDU
+      return type <= kMaxLlcLength && length >= 3 && body[0] == 0x42 && body[1] == 0x42 && body[2] == 0x03;  // BPDU
   }
 }
 
@@ -158,15 +153,7 @@ Layers parse(const std::uint8_t* frame, std::uint32_t length) {
   if (length < kEthernetBytes) {
     return layers;
   }
-  std::uint32_t l3 = kEthernetBytes;
-  std::uint16_t type = load_be16(frame + 12);
-  for (std::uint32_t tag = 0; tag < kMaxVlanTags && (type == kEtherTypeVlan || type == kEtherTypeQinQ); ++tag) {
-    if (length < l3 + 4) {
-      return layers;
-    }
-    type = load_be16(frame + l3 + 2);
-    l3 += 4;
-  }
+  const auto [type, l3] = ether_type_of(frame, length);
   if (type == kEtherTypeIpv4) {
     parse_ipv4_at(frame, length, l3, layers);
   } else if (type == kEtherTypeArp ? is_arp(frame + l3, length - l3)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <vector>
@@ -106,6 +107,33 @@ TEST(Parse, longest_headers_fit_the_offsets) {
 
 TEST(Parse, three_vlan_tags_are_not_looked_through) {
   EXPECT_EQ(parse_exact(ipv4_frame(kProtocolUdp, udp(0, 8), 0, 3)).flags, 0);
+}
+
+/// As tshark 4.0.17 and, but for 0x9200, Suricata 7.0.10 read them.
+TEST(Parse, tags_of_every_type_are_looked_through) {
+  constexpr std::uint16_t kTypes[] = {0x8100, 0x88A8, 0x9100, 0x9200};
+  for (const std::uint16_t outer : kTypes) {
+    Bytes one = ipv4_frame(kProtocolUdp, udp(5, 13), 0, 1);
+    store_be16(&one[12], outer);
+    EXPECT_EQ(parse_exact(one).flags, kIpv4 | kUdp | kPorts) << std::hex << outer;
+    for (const std::uint16_t inner : kTypes) {
+      Bytes two = ipv4_frame(kProtocolUdp, udp(5, 13), 0, 2);
+      store_be16(&two[12], outer);
+      store_be16(&two[16], inner);
+      EXPECT_EQ(parse_exact(two).l3, 22) << std::hex << outer << " " << inner;
+      Bytes arp(60, 0);
+      store_be16(&arp[12], outer);
+      store_be16(&arp[16], inner);
+      const Bytes request{0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
+      std::copy(request.begin(), request.end(), arp.begin() + 20);
+      EXPECT_TRUE(is_link_local(parse_exact(arp).flags)) << std::hex << outer << " " << inner;
+    }
+  }
+  for (const std::uint16_t no_tag : std::initializer_list<std::uint16_t>{0x8101, 0x9300, 0x88E7, 0x9101}) {
+    Bytes frame = ipv4_frame(kProtocolUdp, udp(5, 13), 0, 1);
+    store_be16(&frame[12], no_tag);
+    EXPECT_EQ(parse_exact(frame).flags, 0) << std::hex << no_tag;
+  }
 }
 
 TEST(Parse, a_later_fragment_has_no_ports) {
