@@ -20,6 +20,36 @@ struct Carried {
   bool fragmented;
 };
 
+constexpr std::uint16_t flag_of(Tunnel tunnel) {
+  return static_cast<std::uint16_t>(static_cast<std::uint16_t>(tunnel) << 9);
+}
+
+std::uint16_t tunnel_of_protocol(std::uint8_t protocol) {
+  switch (protocol) {
+    case 4:
+      return flag_of(Tunnel::kIpip);
+    case 41:
+      return flag_of(Tunnel::k6in4);
+    case 47:
+      return flag_of(Tunnel::kGre);
+    default:
+      return 0;
+  }
+}
+
+std::uint16_t tunnel_of_port(std::uint16_t port) {
+  switch (port) {
+    case 3544:
+      return flag_of(Tunnel::kTeredo);
+    case 4789:
+      return flag_of(Tunnel::kVxlan);
+    case 6081:
+      return flag_of(Tunnel::kGeneve);
+    default:
+      return 0;
+  }
+}
+
 /// Fills in the transport header.
 void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& layers) {
   const auto [l4, room, there, protocol, fragmented] = carried;
@@ -51,7 +81,8 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
       if (bytes < kUdpBytes || bytes > room) {
         return;
       }
-      layers.flags = static_cast<std::uint16_t>(layers.flags | kUdp | kPorts | (bytes < there ? kSurplus : 0));
+      layers.flags = static_cast<std::uint16_t>(layers.flags | kUdp | kPorts | (bytes < there ? kSurplus : 0) |
+                                                tunnel_of_port(load_be16(header + 2)));
       layers.payload = static_cast<std::uint8_t>(l4 + kUdpBytes);
       layers.payload_length = static_cast<std::uint16_t>(std::min(bytes, there) - kUdpBytes);
       return;
@@ -64,6 +95,7 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
       }
       return;
     default:
+      layers.flags = static_cast<std::uint16_t>(layers.flags | tunnel_of_protocol(protocol));
       return;
   }
 }
@@ -102,6 +134,8 @@ void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_
   layers.payload_length = static_cast<std::uint16_t>(there - header_bytes);
   if (offset == 0) {
     parse_transport(frame, {l4, total - header_bytes, there - header_bytes, ip[9], fragmented}, layers);
+  } else {
+    layers.flags = static_cast<std::uint16_t>(layers.flags | tunnel_of_protocol(ip[9]));
   }
   if (fragmented && splits_header(offset, ip[9], layers)) {
     layers.flags = static_cast<std::uint16_t>(layers.flags | kSplitHeader);

@@ -136,6 +136,35 @@ TEST(Parse, tags_of_every_type_are_looked_through) {
   }
 }
 
+/// By the numbers of IANA.
+TEST(Parse, tunnels_have_a_number) {
+  const auto of_protocol = [](std::uint8_t protocol, std::uint16_t fragment = 0) {
+    return tunnel_of(parse_exact(ipv4_frame(protocol, Bytes(24, 0), 0, 1, fragment)).flags);
+  };
+  EXPECT_EQ(of_protocol(47), Tunnel::kGre);
+  EXPECT_EQ(of_protocol(4), Tunnel::kIpip);
+  EXPECT_EQ(of_protocol(41), Tunnel::k6in4);
+  EXPECT_EQ(of_protocol(41, 0x2000), Tunnel::k6in4) << "first fragment";
+  EXPECT_EQ(of_protocol(41, 0x0001), Tunnel::k6in4) << "a later fragment";
+  for (const std::uint8_t protocol : std::initializer_list<std::uint8_t>{0, 1, 2, 6, 17, 50, 51, 132, 255}) {
+    EXPECT_EQ(of_protocol(protocol), Tunnel::kNone) << int{protocol};
+  }
+  const auto to_port = [](std::uint16_t port, std::uint16_t fragment = 0) {
+    Bytes header = udp(20, 28);
+    store_be16(&header[2], port);
+    return tunnel_of(parse_exact(ipv4_frame(kProtocolUdp, header, 2, 0, fragment)).flags);
+  };
+  EXPECT_EQ(to_port(4789), Tunnel::kVxlan);
+  EXPECT_EQ(to_port(4789, 0x2000), Tunnel::kVxlan);
+  EXPECT_EQ(to_port(4789, 0x0001), Tunnel::kNone) << "a later fragment shows no ports";
+  EXPECT_EQ(to_port(6081), Tunnel::kGeneve);
+  EXPECT_EQ(to_port(3544), Tunnel::kTeredo);
+  EXPECT_EQ(to_port(4788), Tunnel::kNone);
+  Bytes tcp_header = tcp(5, 3);
+  store_be16(&tcp_header[2], 4789);
+  EXPECT_EQ(tunnel_of(parse_exact(ipv4_frame(kProtocolTcp, tcp_header)).flags), Tunnel::kNone);
+}
+
 TEST(Parse, a_later_fragment_has_no_ports) {
   const Layers layers = parse_exact(ipv4_frame(kProtocolUdp, udp(8, 16), 0, 0, 0x0001));
   EXPECT_EQ(layers.flags, kIpv4 | kFragment);

@@ -194,11 +194,6 @@ class Nf {
   virtual std::vector<Statistic> statistics() const { return {}; }
 };
 
-/// Treatment of packets that an NF cannot inspect, and of the link-local control frames (packet::is_link_local()) among
-/// them.
-enum class OnUnsupported { kPass, kDrop };
-enum class LinkLocal { kPass, kDrop };
-
 struct DropReason {
   std::string_view name;  ///< snake_case, stable: it is a metric label
   std::string_view help;
@@ -229,7 +224,10 @@ struct Descriptor {
   /// For chain files without the key. An NF on whose verdict others rely, e.g. a firewall, drops packets that it cannot
   /// inspect.
   OnUnsupported on_unsupported_default = OnUnsupported::kPass;
-  bool takes_unsupported = false;            ///< see Nf::take_unsupported()
+  bool takes_unsupported = false;  ///< see Nf::take_unsupported()
+  /// Its verdict is about what packets carry: packets of a tunnel (packet::tunnel_of()) count as not inspected, because
+  /// it inspects the headers outside only.
+  bool is_inspector = false;
   std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
   std::span<const ConfigKey> config;
   std::uint32_t aux_bytes = 0;
