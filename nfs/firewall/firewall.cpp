@@ -60,8 +60,8 @@ Result<std::unique_ptr<nf::Nf>> Firewall::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(classify::RuleFile file, classify::load_rules(path, classbench_action));
   CATENA_ASSIGN_OR_RETURN(classify::Acl acl, classify::Acl::create(file.rules));
   std::vector<std::uint8_t> actions = actions_of(file.rules, fallback);
-  return std::unique_ptr<nf::Nf>(
-      new Firewall(std::make_shared<const Tables>(Tables{std::move(file), std::move(acl), std::move(actions)})));
+  return std::unique_ptr<nf::Nf>(new Firewall(std::make_shared<const Tables>(
+      Tables{std::move(file), std::move(acl), std::move(actions), config.on_unsupported()})));
 }
 
 Result<std::unique_ptr<nf::Nf>> Firewall::replicate(std::uint32_t /*shard*/) const {
@@ -164,6 +164,11 @@ std::vector<std::string> Firewall::start_report() const {
   std::vector<std::string> lines{concat(file.rules.size(), " rules: ", allowing, " allow, ",
                                         file.rules.size() - static_cast<std::size_t>(allowing), " deny; default ",
                                         allows_others ? "allow" : "deny")};
+  if (!allows_others && tables_->on_unsupported == nf::OnUnsupported::kPass) {
+    lines.push_back(concat(nf::kWarning,
+                           "`default: deny`, but `on_unsupported: pass` lets packets that are not IPv4 pass "
+                           "without a rule, IPv6 among them. Write `on_unsupported: drop`"));
+  }
   if (file.flagged_lines > 0) {
     lines.push_back(concat("the TCP flags of ", file.flagged_lines, " ClassBench rules are ignored"));
   }
@@ -179,6 +184,7 @@ catena::nf::Descriptor const& catena_nf_firewall() {
       .needs = catena::packet::kIpv4,
       .refuses = 0,
       .on_unsupported_default = catena::nf::OnUnsupported::kDrop,
+      .is_inspector = true,
       .drop_reasons = catena::firewall::kDropReasons,
       .config = catena::firewall::kConfig,
       .aux_bytes = 0,

@@ -51,6 +51,7 @@ class Firewall final : public nf::Nf {
     classify::RuleFile file;
     classify::Acl acl;
     std::vector<std::uint8_t> actions;  ///< Action of the default, then of each rule
+    nf::OnUnsupported on_unsupported;   ///< of the chain
   };
   explicit Firewall(std::shared_ptr<const Tables> tables);
   void classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules);

@@ -445,6 +445,11 @@ std::vector<std::string> IpsecNf::start_report() const {
   if (std::string warning = warn_of_ports(sessions_, tunnels_->direction); !warning.empty()) {
     lines.push_back(std::move(warning));
   }
+  if (tunnels_->passes_unsupported) {
+    lines.push_back(concat(nf::kWarning,
+                           "`on_unsupported: pass` lets packets that are not IPv4 pass in the clear, IPv6 "
+                           "among them. Write `on_unsupported: drop`"));
+  }
   if (states_->kept > 0) {
     lines.push_back(concat("sequence numbers kept in ", tunnels_->state_folder, ": ", states_->fresh.load(), " new, ",
                            states_->kept - states_->fresh, " continued"));
@@ -484,6 +489,7 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   tunnels->direction = direction;
   tunnels->state_folder = std::move(state_folder);
   tunnels->outputs = config.outputs();
+  tunnels->passes_unsupported = config.on_unsupported() == nf::OnUnsupported::kPass && cleartext == Cleartext::kDrop;
   tunnels->sessions.reserve(associations.size());
   for (Association const& association : associations) {
     tunnels->sessions.push_back({association, crypto->expand(keys_of(association)), OuterHeaders(association)});

@@ -71,6 +71,7 @@ struct Tunnels {
   std::vector<Session> sessions;  ///< file order
   std::string state_folder;
   std::shared_ptr<nf::Outputs> outputs;  ///< open the files in state_folder
+  bool passes_unsupported = false;       ///< the chain passes packets that are not IPv4, in the clear
 };
 
 /// Number of states kept between runs by these NFs, counted by start().

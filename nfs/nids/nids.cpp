@@ -262,6 +262,7 @@ catena::nf::Descriptor const& catena_nf_nids() {
       .type = "nids",
       .help = "intrusion detection: Snort/Suricata rules or strings, packet by packet",
       .needs = catena::packet::kIpv4,
+      .is_inspector = true,
       .drop_reasons = catena::nids::kDropReasons,
       .config = catena::nids::config_keys(),
       .aux_bytes = 0,

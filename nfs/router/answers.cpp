@@ -2,6 +2,7 @@
 #include "answers.hpp"
 
 #include <catena/nf/replies.hpp>
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/rewrite.hpp>
 
@@ -13,10 +14,6 @@ namespace catena::router {
 namespace {
 
 constexpr std::uint32_t kMacBytes = 6;
-constexpr std::uint16_t kTypeArp = 0x0806;
-constexpr std::uint16_t kTypeVlan = 0x8100;
-constexpr std::uint16_t kTypeQinQ = 0x88A8;
-constexpr std::uint32_t kMaxTags = 2;
 /// Errors that may go out at once, as Linux has it (icmp_msgs_burst).
 constexpr std::uint32_t kErrorBurst = 50;
 
@@ -90,18 +87,14 @@ std::uint32_t ms_since_midnight(std::uint64_t time_ns) {
 
 /// The ARP packet in the frame; null for another frame, and for ARP of other networks.
 std::uint8_t* arp_of(packet::Packet const& packet) {
-  std::uint32_t at = 2 * kMacBytes;
-  for (std::uint32_t tags = 0; tags <= kMaxTags && at + 2 + kArpBytes <= packet.length(); ++tags, at += 4) {
-    const std::uint16_t type = packet::load_be16(packet.frame() + at);
-    if (type == kTypeArp) {
-      std::uint8_t* arp = packet.frame() + at + 2;
-      return std::equal(std::begin(kArpHead), std::end(kArpHead), arp) ? arp : nullptr;
-    }
-    if (type != kTypeVlan && type != kTypeQinQ) {
-      return nullptr;
-    }
+  if (packet.length() < packet::kEthernetBytes) {
+    return nullptr;
   }
-  return nullptr;
+  const auto [type, end] = packet::ether_type_of(packet.frame(), packet.length());
+  std::uint8_t* const arp = packet.frame() + end;
+  const bool is_arp = type == packet::kEtherTypeArp && end + kArpBytes <= packet.length() &&
+                      std::equal(std::begin(kArpHead), std::end(kArpHead), arp);
+  return is_arp ? arp : nullptr;
 }
 
 void drop(packet::Packet const& packet, Decision decision, nf::Outcome& outcome) {

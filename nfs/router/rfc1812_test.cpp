@@ -12,6 +12,7 @@
 #include <catena/packet/headers.hpp>
 #include <catena/packet/icmp.hpp>
 
+#include <initializer_list>
 #include <map>
 #include <string>
 
@@ -336,6 +337,14 @@ TEST_F(Rfc1812, arp_requests_for_its_addresses_are_answered) {
   std::copy(sender_mac.begin(), sender_mac.end(), expected.begin() + 32);
   packet::store_be32(&expected[38], kHost);
   EXPECT_EQ(result.packets[0].frame, expected);
+
+  for (const std::uint16_t tag : std::initializer_list<std::uint16_t>{0x8100, 0x88A8, 0x9100, 0x9200}) {
+    Frame tagged = nf::testing::with_vlan(request, 2);
+    Frame tagged_reply = nf::testing::with_vlan(expected, 2);
+    packet::store_be16(&tagged[12], tag);
+    packet::store_be16(&tagged_reply[12], tag);
+    EXPECT_EQ(run({tagged}, kWithAddresses).packets[0].frame, tagged_reply) << std::hex << tag;
+  }
 
   const Frame for_another = make_arp_request(kHost, kHost + 5);
   Frame reply = request;

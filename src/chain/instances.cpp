@@ -41,7 +41,9 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
     return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
   }
   nf::Config own = config.config;
+  const nf::OnUnsupported on_unsupported = config.on_unsupported.value_or((*descriptor)->on_unsupported_default);
   own.set_ends(ends);
+  own.set_on_unsupported(on_unsupported);
   own.set_shard(shard);
   Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
   if (!nf.ok()) {
@@ -57,9 +59,8 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
   if (config.on == plan::Processor::kGpu && !(*descriptor)->has_kernel) {
     return no_kernel(config);
   }
-  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(),
-                                        config.on_unsupported.value_or((*descriptor)->on_unsupported_default),
-                                        recording, config.link_local);
+  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), on_unsupported, recording,
+                                        config.link_local);
 }
 
 Status no_kernel(NfConfig const& config) {
@@ -76,7 +77,7 @@ Status can_run_on_gpu(NfConfig const& config, nf::Instance& instance) {
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard) {
   Result<std::unique_ptr<nf::Nf>> nf = first.nf().replicate(shard.index);
   if (nf.ok() && *nf == nullptr) {
-    nf::Config own = config.config;  // with the ends that the first one had
+    nf::Config own = config.config;  // with what the first one was told of the chain
     own.set_shard(shard);
     nf = first.descriptor().create(own);
   }

@@ -2,7 +2,6 @@
 #include "io/kernel_port.hpp"
 
 #include "io/interface.hpp"
-#include "io/vlan.hpp"
 
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <catena/core/text.hpp>
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/slot.hpp>
 
@@ -32,8 +32,9 @@ constexpr std::size_t kRingBytes = std::size_t{kFrames} * kFrameBytes;
 static_assert(kRingBytes % kBlockBytes == 0 && kBlockBytes % kFrameBytes == 0);
 /// What the kernel writes before a frame in the ring, at most.
 constexpr std::uint32_t kBeforeFrame = 80;
-static_assert(kFrameBytes - kBeforeFrame > packet::kMaxFrameBytes + kVlanBytes, "longer frames are seen as such");
-static_assert(kFrameBytes - kBeforeFrame + kVlanBytes <= packet::kSlotBytes - packet::kSlotHeadroom);
+static_assert(kFrameBytes - kBeforeFrame > packet::kMaxFrameBytes + packet::kTagBytes,
+              "longer frames are seen as such");
+static_assert(kFrameBytes - kBeforeFrame + packet::kTagBytes <= packet::kSlotBytes - packet::kSlotHeadroom);
 
 }  // namespace
 
@@ -97,14 +98,15 @@ SlotFrame KernelPort::take(tpacket2_hdr const& arrived, std::uint32_t slot) cons
   const auto* frame = reinterpret_cast<const std::uint8_t*>(&arrived) + arrived.tp_mac;
   std::uint8_t* to = pool_->slot(slot) + packet::kSlotHeadroom;
   std::uint32_t bytes = arrived.tp_snaplen;
-  if ((arrived.tp_status & TP_STATUS_VLAN_VALID) != 0 && bytes >= kMacBytes) {
+  if ((arrived.tp_status & TP_STATUS_VLAN_VALID) != 0 && bytes >= packet::kEtherTypeAt) {
     // the kernel takes the outer tag out of the frame
     const bool has_type = (arrived.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
-    std::memcpy(to, frame, kMacBytes);
-    packet::store_be16(to + kMacBytes, has_type ? arrived.tp_vlan_tpid : kVlanType);
-    packet::store_be16(to + kMacBytes + 2, arrived.tp_vlan_tci);
-    std::memcpy(to + kMacBytes + kVlanBytes, frame + kMacBytes, bytes - kMacBytes);
-    bytes += kVlanBytes;
+    std::memcpy(to, frame, packet::kEtherTypeAt);
+    packet::store_be16(to + packet::kEtherTypeAt, has_type ? arrived.tp_vlan_tpid : packet::kVlanTag);
+    packet::store_be16(to + packet::kEtherTypeAt + 2, arrived.tp_vlan_tci);
+    std::memcpy(to + packet::kEtherTypeAt + packet::kTagBytes, frame + packet::kEtherTypeAt,
+                bytes - packet::kEtherTypeAt);
+    bytes += packet::kTagBytes;
   } else {
     std::memcpy(to, frame, bytes);
   }

@@ -5,9 +5,9 @@
 #include "io/kernel_port.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
-#include "io/vlan.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/fragments.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -348,8 +348,9 @@ class PortSink final : public Sink {
 
   /// Whether the port does not carry a frame of `bytes` with the packet's tags, which is counted.
   bool is_too_long(packet::Packet const& packet, std::uint32_t bytes, TxPort const& port) {
-    const bool tagged = packet::load_be16(packet.frame() + kMacBytes) == kVlanType;
-    const bool too_long = bytes > port.port().max_tx_bytes() + (tagged ? kVlanBytes : 0);
+    // of the types of tags, Linux lets this one alone exceed the MTU
+    const bool tagged = packet::load_be16(packet.frame() + packet::kEtherTypeAt) == packet::kVlanTag;
+    const bool too_long = bytes > port.port().max_tx_bytes() + (tagged ? packet::kTagBytes : 0);
     too_long_ += too_long ? 1 : 0;
     return too_long;
   }

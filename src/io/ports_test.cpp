@@ -414,9 +414,14 @@ TEST_F(VethPair, carries_frames_between_two_af_packet_ports) {
 TEST_F(VethPair, keeps_vlan_tags_that_the_kernel_takes_out) {
   const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
   const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
-  std::vector<Frame> frames = make_frames(50, 60, 1518);
+  constexpr std::uint16_t kTypes[] = {0x8100, 0x88A8, 0x9100, 0x9200};
+  std::vector<Frame> frames = make_frames(200, 60, 1518);
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    packet::store_be16(frames[i].data() + 12, 0x8100);
+    const std::uint16_t outer = kTypes[i / 2 % std::size(kTypes)];
+    if (outer != 0x8100) {
+      frames[i].resize(std::min<std::size_t>(frames[i].size(), 1514));  // Linux lets no other tag exceed the MTU
+    }
+    packet::store_be16(frames[i].data() + 12, outer);
     packet::store_be16(frames[i].data() + 14, static_cast<std::uint16_t>(0xA000 + i));  // priority 5
     packet::store_be16(frames[i].data() + 16, i % 2 == 0 ? 0x88B5 : 0x8100);            // a second tag
   }

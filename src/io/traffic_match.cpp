@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/traffic_match.hpp"
 
-#include "io/vlan.hpp"
-
 #include <catena/core/text.hpp>
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/flow_key.hpp>
 
 #include <algorithm>
@@ -13,16 +12,12 @@
 namespace catena::io {
 namespace {
 
-constexpr std::uint16_t kServiceVlanType = 0x88A8;  // the outer one of two tags, IEEE 802.1ad
 constexpr std::uint16_t kVlanMask = 0x0FFF;
 
 std::uint16_t vlan_of(const std::uint8_t* frame, std::uint32_t length) {
-  if (length < kMacBytes + kVlanBytes) {
-    return kUntagged;
-  }
-  const std::uint16_t type = packet::load_be16(frame + kMacBytes);
-  const bool is_tagged = type == kVlanType || type == kServiceVlanType;
-  return is_tagged ? packet::load_be16(frame + kMacBytes + 2) & kVlanMask : kUntagged;
+  constexpr std::uint32_t kAt = packet::kEtherTypeAt;
+  const bool is_tagged = length >= kAt + packet::kTagBytes && packet::is_tag(packet::load_be16(frame + kAt));
+  return is_tagged ? packet::load_be16(frame + kAt + 2) & kVlanMask : kUntagged;
 }
 
 bool contains(packet::Ipv4Prefix const& prefix, packet::Address const& address) {

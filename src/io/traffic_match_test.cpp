@@ -2,6 +2,7 @@
 #include "io/traffic_match.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/testing/frames.hpp>
 #include <catena/packet/testing/traffic.hpp>
@@ -19,8 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "io/vlan.hpp"
-
 namespace catena::io {
 namespace {
 
@@ -34,10 +33,11 @@ using Frame = std::vector<std::uint8_t>;
 constexpr std::uint16_t kLaterFragment = 10;
 constexpr std::uint16_t kMoreFragments = 0x2000;
 
-Frame tagged(Frame frame, std::uint16_t tci, std::uint16_t type = kVlanType) {
-  const std::array<std::uint8_t, kVlanBytes> tag{static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type),
-                                                 static_cast<std::uint8_t>(tci >> 8), static_cast<std::uint8_t>(tci)};
-  frame.insert(frame.begin() + kMacBytes, tag.begin(), tag.end());
+Frame tagged(Frame frame, std::uint16_t tci, std::uint16_t type = packet::kVlanTag) {
+  const std::array<std::uint8_t, packet::kTagBytes> tag{
+      static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(tci >> 8),
+      static_cast<std::uint8_t>(tci)};
+  frame.insert(frame.begin() + packet::kEtherTypeAt, tag.begin(), tag.end());
   return frame;
 }
 
@@ -168,6 +168,14 @@ TEST(TrafficMatch, the_outer_of_two_tags_counts) {
   const Frame frame = tagged(tagged(make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "x"), 10), 20, 0x88A8);
   EXPECT_TRUE(meets({.vlan = 20, .destination_ports = PortRange{4, 4}}, frame));
   EXPECT_FALSE(meets({.vlan = 10}, frame));
+}
+
+TEST(TrafficMatch, a_tag_of_every_type_names_the_vlan) {
+  for (const std::uint16_t type : std::initializer_list<std::uint16_t>{0x8100, 0x88A8, 0x9100, 0x9200}) {
+    const Frame frame = tagged(tagged(make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "x"), 10), 20, type);
+    EXPECT_TRUE(meets({.vlan = 20, .destination_ports = PortRange{4, 4}}, frame)) << std::hex << type;
+    EXPECT_FALSE(meets({.vlan = kUntagged}, frame)) << std::hex << type;
+  }
 }
 
 TEST(TrafficMatch, reads_nothing_behind_a_frame) {

@@ -232,6 +232,7 @@ struct Config::State {
   YAML::Node node;
   std::set<std::string, std::less<>> asked;
   Ends ends;
+  OnUnsupported on_unsupported = OnUnsupported::kDrop;
   Shard shard;
   std::shared_ptr<Outputs> outputs;  ///< null: own_outputs()
 
@@ -262,6 +263,9 @@ struct Config::State {
 
 Ends Config::ends() const { return state_->ends; }
 void Config::set_ends(Ends ends) { state_->ends = ends; }
+
+OnUnsupported Config::on_unsupported() const { return state_->on_unsupported; }
+void Config::set_on_unsupported(OnUnsupported on_unsupported) { state_->on_unsupported = on_unsupported; }
 
 Shard Config::shard() const { return state_->shard; }
 void Config::set_shard(Shard shard) { state_->shard = shard; }

@@ -139,14 +139,15 @@ std::string Instance::passes_unseen() const {
   return kinds.empty() ? std::string() : fmt::format("forwards without inspection: {}", fmt::join(kinds, ", "));
 }
 
-/// Whether all packets of a unit whose slots are a run are alive and ones that this NF can inspect.
+/// Whether all packets of a unit whose slots are a run are alive and ones that this NF can inspect. False if an
+/// inspector has to count tunnels among them.
 bool Instance::processes_all(packet::Batch const& unit) const {
   if (unit.size() == 0) {
     return true;
   }
   const std::uint8_t* verdicts = unit.meta().verdict + unit.slots()[0];
   const packet::Layers* layers = unit.meta().layers + unit.slots()[0];
-  const unsigned reported_by = reported_by_;
+  const unsigned reported_by = reported_by_ | (descriptor_->is_inspector ? unsigned{packet::kTunnelBits} : 0U);
   const unsigned needs = descriptor_->needs;
   unsigned missing = 0;
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
@@ -190,6 +191,18 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
   if (alive != processed) {
     leave_out_unsupported(unit);
   }
+  if (descriptor_->is_inspector) {
+    count_tunnels(unit, std::span(slots).subspan(before));
+  }
+}
+
+void Instance::count_tunnels(packet::Batch const& unit, std::span<const std::uint32_t> slots) {
+  for (const std::uint32_t slot : slots) {
+    const packet::Tunnel tunnel = packet::tunnel_of(unit.meta().layers[slot].flags);
+    if (tunnel != packet::Tunnel::kNone) {
+      counters_.uninspected.add(tunnel);
+    }
+  }
 }
 
 /// Counts the packets of `unit` that are alive and not this NF's to decide, and drops those that must not pass.
@@ -205,12 +218,17 @@ void Instance::leave_out_unsupported(packet::Batch const& unit) {
     if (descriptor_->takes_unsupported) {
       nf_->take_unsupported(packet, outcome_);
       if (packet::ended(unit.meta().verdict[unit.slots()[i]]) != 0) {
+        if (packet.verdict() == packet::Verdict::kDrop) {
+          counters_.uninspected.add(packet, true);
+        }
         continue;
       }
     }
-    if (link_local ? link_local_ == LinkLocal::kDrop : on_unsupported_ == OnUnsupported::kDrop) {
+    const bool is_dropped = link_local ? link_local_ == LinkLocal::kDrop : on_unsupported_ == OnUnsupported::kDrop;
+    if (is_dropped) {
       drop(packet, link_local ? FrameworkReason::kLinkLocal : FrameworkReason::kUnsupported);
     }
+    counters_.uninspected.add(packet, is_dropped);
   }
 }
 

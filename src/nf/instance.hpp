@@ -14,6 +14,7 @@
 
 #include "gpu/launch/launch.hpp"
 #include "nf/statistics_board.hpp"
+#include "nf/uninspected.hpp"
 
 /// Runs an NF over batches, on the CPU and on a device: the common part of all NFs.
 namespace catena::nf {
@@ -29,10 +30,12 @@ enum class FrameworkReason : std::uint32_t {
 std::span<const DropReason> framework_reasons();
 
 struct Counters {
-  Counter in;              ///< live packets that reached the NF
-  Counter processed;       ///< of `in`: given to the NF
-  Counter unsupported;     ///< of `in`: not given to it, except for link_local
-  Counter link_local;      ///< of `in`: control frames that it does not inspect
+  Counter in;           ///< live packets that reached the NF
+  Counter processed;    ///< of `in`: given to the NF
+  Counter unsupported;  ///< of `in`: not given to it, except for link_local
+  Counter link_local;   ///< of `in`: control frames that it does not inspect
+  /// Both of these by kind, except for packets that it answered; and packets of tunnels that an inspector got.
+  UninspectedCounts uninspected;
   Counter kernel_faults;   ///< accesses out of bounds
   Counter device_packets;  ///< processed on the device
   Counter launches;        ///< on the device, completed without error
@@ -101,6 +104,7 @@ class Instance {
   bool processes_all(packet::Batch const& unit) const;
   bool supports(std::uint16_t flags) const { return (flags & reported_by_) == descriptor_->needs; }
   void leave_out_unsupported(packet::Batch const& unit);
+  void count_tunnels(packet::Batch const& unit, std::span<const std::uint32_t> slots);
   std::string name_;
   Descriptor const* descriptor_;
   mutable std::mutex nf_mutex_;  ///< held by threads other than the thread of the steps while they read nf_

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/instance.hpp"
 
+#include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/testing/frames.hpp>
 
 #include <gmock/gmock.h>
@@ -10,8 +12,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <sstream>
+#include <string>
 
 #include "nf/testing/marker.hpp"
 
@@ -89,6 +94,78 @@ TEST(Instance, link_local_frames_have_a_key_of_their_own) {
   EXPECT_EQ(told.packets[1].verdict, packet::Verdict::kPass);
   EXPECT_THAT(told.records,
               ::testing::Contains(R"({"packet":3,"nf":"marker","verdict":"drop","reason":"link_local"})"));
+}
+
+/// "REASON ETHERTYPE VERDICT" and the number of packets of each kind that the NF counted.
+std::map<std::string, std::uint64_t> uninspected_by(Descriptor const& descriptor, std::vector<Frame> const& frames,
+                                                    OnUnsupported on_unsupported) {
+  testing::PacketStore store(frames);
+  Instance instance("x", descriptor, testing::make_marker(), on_unsupported, false);
+  instance.process(store.all());
+  UninspectedCounts const& counted = instance.counters().uninspected;
+  std::map<std::string, std::uint64_t> kinds;
+  std::uint64_t total = 0;
+  for (std::size_t number = 0; number < UninspectedCounts::kKinds; ++number) {
+    const UninspectedKind kind = UninspectedCounts::kind(number);
+    total += counted.counts[number];
+    if (counted.counts[number] > 0) {
+      kinds[concat(kind.reason, " ", kind.ether_type, " ", kind.verdict)] = counted.counts[number];
+    }
+  }
+  EXPECT_EQ(counted.total, total);
+  return kinds;
+}
+
+Frame of_type(std::uint16_t type) {
+  Frame frame(60, 0);
+  packet::store_be16(&frame[12], type);
+  return frame;
+}
+
+TEST(Instance, counts_what_it_does_not_inspect_by_reason_and_ether_type) {
+  const Frame udp = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "cut short");
+  const Frame truncated(udp.begin(), udp.begin() + 44);
+  const Frame gre = testing::make_datagram(47, 1, 2, Frame(20, 0));
+  const std::vector<Frame> frames{of_type(0x86DD),
+                                  testing::with_vlan(of_type(0x86DD), 2),
+                                  of_type(0x8847),
+                                  testing::with_vlan(udp, 3),
+                                  of_type(0x0800),  // no header
+                                  of_type(0xFFFF),
+                                  of_type(1500),
+                                  Frame(3, 0),
+                                  testing::make_arp_request(1, 2),
+                                  truncated,
+                                  gre,
+                                  udp};
+  Descriptor descriptor = testing::marker_descriptor();
+  EXPECT_EQ(uninspected_by(descriptor, {gre}, OnUnsupported::kDrop),
+            (std::map<std::string, std::uint64_t>{{"header ipv4 drop", 1}}))
+      << "it needs UDP";
+  descriptor.needs = packet::kIpv4;
+  descriptor.is_inspector = true;
+  std::map<std::string, std::uint64_t> expected{
+      {"not_ipv4 ipv6 pass", 2},  {"not_ipv4 mpls pass", 1},   {"not_ipv4 vlan pass", 1},  {"malformed ipv4 pass", 1},
+      {"not_ipv4 other pass", 1}, {"not_ipv4 llc pass", 1},    {"not_ipv4 short pass", 1}, {"link_local arp pass", 1},
+      {"truncated ipv4 pass", 1}, {"tunnel_gre ipv4 outer", 1}};
+  EXPECT_EQ(uninspected_by(descriptor, frames, OnUnsupported::kPass), expected);
+  EXPECT_EQ(uninspected_by(descriptor, {gre, gre, udp}, OnUnsupported::kPass),
+            (std::map<std::string, std::uint64_t>{{"tunnel_gre ipv4 outer", 2}}))
+      << "a unit that the NF gets as a whole";
+  descriptor.is_inspector = false;
+  EXPECT_EQ(uninspected_by(descriptor, {gre, udp}, OnUnsupported::kPass), (std::map<std::string, std::uint64_t>{}));
+  EXPECT_EQ(uninspected_by(descriptor, {of_type(0x86DD), testing::make_arp_request(1, 2)}, OnUnsupported::kDrop),
+            (std::map<std::string, std::uint64_t>{{"not_ipv4 ipv6 drop", 1}, {"link_local arp pass", 1}}));
+}
+
+TEST(Uninspected, kinds_have_different_names) {
+  std::set<std::string> names;
+  for (std::size_t number = 0; number < UninspectedCounts::kKinds; ++number) {
+    const UninspectedKind kind = UninspectedCounts::kind(number);
+    EXPECT_FALSE(kind.reason.empty() || kind.ether_type.empty() || kind.verdict.empty()) << number;
+    names.insert(concat(kind.reason, " ", kind.ether_type, " ", kind.verdict));
+  }
+  EXPECT_EQ(names.size(), UninspectedCounts::kKinds);
 }
 
 TEST(Instance, the_type_says_what_becomes_of_unsupported_packets_where_nobody_else_does) {

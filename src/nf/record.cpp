@@ -3,9 +3,11 @@
 
 #include <catena/core/text.hpp>
 #include <catena/core/time.hpp>
+#include <catena/packet/ether_type.hpp>
 
 #include <array>
 #include <ctime>
+#include <limits>
 #include <utility>
 
 namespace catena::nf {
@@ -53,9 +55,43 @@ std::string eve_time(std::uint64_t time_ns) {
   return concat(utc_of(time_ns).substr(0, kToMicroseconds), "+0000");
 }
 
+/// The member `ethertype`, if nothing else tells what the frame carries.
+std::string ether_type_member(Arrival const& arrival) {
+  if (arrival.ether_type == 0) {
+    return {};
+  }
+  return arrival.ether_type <= packet::kMaxLlcLength ? R"(,"ethertype":"llc")"
+                                                     : fmt::format(R"(,"ethertype":"{:#06x}")", arrival.ether_type);
+}
+
+packet::Address ipv6_address(const std::uint8_t* at) {
+  const auto word = [at](std::size_t i) { return std::uint64_t{packet::load_be32(at + i)}; };
+  return packet::Address::of_words(word(0) << 32 | word(4), word(8) << 32 | word(12));
+}
+
+/// Fills in what can be read of a frame in which parse() found no IPv4.
+void read_other(packet::Packet const& packet, Arrival& arrival) {
+  constexpr std::uint32_t kIpv6Bytes = 40;
+  if (packet.length() < packet::kEthernetBytes) {
+    return;
+  }
+  const auto [type, end] =
+      packet::ether_type_of(packet.frame(), packet.length(), std::numeric_limits<std::uint32_t>::max());
+  arrival.ether_type = type;
+  const std::uint8_t* ip = packet.frame() + end;
+  const std::uint32_t bytes = packet.length() - end;
+  if (type == packet::kEtherTypeIpv4 && bytes >= packet::kIpv4MinBytes && ip[0] >> 4 == 4) {
+    arrival.flow = packet::flow_without_ports(ip);
+    arrival.has_addresses = true;
+  } else if (type == packet::kEtherTypeIpv6 && bytes >= kIpv6Bytes && ip[0] >> 4 == 6) {
+    arrival.flow = {.source = ipv6_address(ip + 8), .destination = ipv6_address(ip + 24), .protocol = ip[6]};
+    arrival.has_addresses = true;
+  }
+}
+
 std::string format_arrival(Arrival const& arrival) {
-  std::string text = concat(R"(,"ts":")", utc_of(arrival.time_ns), "\"");
-  if ((arrival.flags & packet::kIpv4) != 0) {
+  std::string text = concat(R"(,"ts":")", utc_of(arrival.time_ns), "\"", ether_type_member(arrival));
+  if (arrival.has_addresses) {
     text += concat(R"(,"src":")", to_string(arrival.flow.source), R"(","dst":")", to_string(arrival.flow.destination),
                    R"(","proto":)", arrival.flow.protocol);
   }
@@ -73,9 +109,11 @@ Arrival arrival_of(packet::Packet const& packet) {
   arrival.time_ns = packet.arrival_ns();
   arrival.flags = packet.layers().flags;
   if (!packet.is(packet::kIpv4)) {
+    read_other(packet, arrival);
     return arrival;
   }
   const std::uint8_t* l4 = packet.l4();
+  arrival.has_addresses = true;
   arrival.flow = packet::flow_without_ports(packet.l3());
   if (packet.is(packet::kPorts)) {
     const packet::Ports ports = packet::load_ports(l4);
@@ -121,8 +159,8 @@ std::string format_eve(std::string_view chain, Instance const& instance, AlertLi
   if (numbers_frames) {
     text += concat(R"(,"pcap_cnt":)", line.packet + 1);
   }
-  text += R"(,"event_type":"alert")";
-  if (arrival != nullptr && (arrival->flags & packet::kIpv4) != 0) {
+  text += concat(R"(,"event_type":"alert")", arrival == nullptr ? std::string() : ether_type_member(*arrival));
+  if (arrival != nullptr && arrival->has_addresses) {
     const bool ports = (arrival->flags & packet::kPorts) != 0;
     text += concat(R"(,"src_ip":")", to_string(arrival->flow.source), "\"");
     text += ports ? concat(R"(,"src_port":)", arrival->flow.source_port) : std::string();

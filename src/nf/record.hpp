@@ -19,8 +19,13 @@ namespace catena::nf {
 struct Arrival {
   std::uint64_t packet = 0;   ///< its number, as Packet::index()
   std::uint64_t time_ns = 0;  ///< ns since 1970, as Packet::arrival_ns()
-  /// packet::LayerFlags. Addresses and protocol hold with kIpv4, ports with kPorts, ICMP type and code with kIcmp.
+  /// packet::LayerFlags. Ports hold with kPorts, ICMP type and code with kIcmp.
   std::uint16_t flags = 0;
+  /// Without kIpv4: after all tags; 0 if the frame is too short for one.
+  std::uint16_t ether_type = 0;
+  /// Addresses and protocol hold: of the IPv4 header, or without kIpv4 of an IPv4 or IPv6 header after all tags. That
+  /// is for people, as nothing checks that header but its version.
+  bool has_addresses = false;
   std::uint8_t icmp_type = 0;
   std::uint8_t icmp_code = 0;
   packet::FlowKey flow = {};
@@ -33,10 +38,12 @@ std::string utc_of(std::uint64_t time_ns);
 
 /// One line of `--record`, without the line end:
 /// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the member "packet" is
-/// followed by ts and, if the packet has them, by src dst proto sport dport. Thread rule: pure.
+/// followed by ts, by ethertype if parse() found no IPv4, and by src dst proto sport dport if the packet has them.
+/// Thread rule: pure.
 std::string format_record(Instance const& instance, RecordLine const& line, Arrival const* arrival = nullptr);
 
-/// One line of `--eve`, without the line end: an alert event with the members of Suricata's EVE, and `chain` and `nf`.
+/// One line of `--eve`, without the line end: an alert event with the members of Suricata's EVE, and `chain`, `nf` and,
+/// if parse() found no IPv4, `ethertype`.
 /// `numbers_frames`: packet numbers are frame numbers of a capture. Thread rule: pure.
 std::string format_eve(std::string_view chain, Instance const& instance, AlertLine const& line, Arrival const* arrival,
                        bool numbers_frames);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -7,11 +8,6 @@
 namespace catena::packet {
 namespace {
 
-constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
-constexpr std::uint16_t kEtherTypeArp = 0x0806;
-constexpr std::uint16_t kEtherTypeVlan = 0x8100;
-constexpr std::uint16_t kEtherTypeQinQ = 0x88A8;
-constexpr std::uint32_t kMaxVlanTags = 2;
 constexpr std::uint32_t kFragmentOffset = 0x1FFF;  // in units of 8 bytes; the bits above are flags
 
 /// What an IPv4 datagram carries: where it begins in the frame, how many bytes of it the datagram says it has, and how
@@ -23,6 +19,36 @@ struct Carried {
   std::uint8_t protocol;
   bool fragmented;
 };
+
+constexpr std::uint16_t flag_of(Tunnel tunnel) {
+  return static_cast<std::uint16_t>(static_cast<std::uint16_t>(tunnel) << 9);
+}
+
+std::uint16_t tunnel_of_protocol(std::uint8_t protocol) {
+  switch (protocol) {
+    case 4:
+      return flag_of(Tunnel::kIpip);
+    case 41:
+      return flag_of(Tunnel::k6in4);
+    case 47:
+      return flag_of(Tunnel::kGre);
+    default:
+      return 0;
+  }
+}
+
+std::uint16_t tunnel_of_port(std::uint16_t port) {
+  switch (port) {
+    case 3544:
+      return flag_of(Tunnel::kTeredo);
+    case 4789:
+      return flag_of(Tunnel::kVxlan);
+    case 6081:
+      return flag_of(Tunnel::kGeneve);
+    default:
+      return 0;
+  }
+}
 
 /// Fills in the transport header.
 void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& layers) {
@@ -55,7 +81,8 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
       if (bytes < kUdpBytes || bytes > room) {
         return;
       }
-      layers.flags = static_cast<std::uint16_t>(layers.flags | kUdp | kPorts | (bytes < there ? kSurplus : 0));
+      layers.flags = static_cast<std::uint16_t>(layers.flags | kUdp | kPorts | (bytes < there ? kSurplus : 0) |
+                                                tunnel_of_port(load_be16(header + 2)));
       layers.payload = static_cast<std::uint8_t>(l4 + kUdpBytes);
       layers.payload_length = static_cast<std::uint16_t>(std::min(bytes, there) - kUdpBytes);
       return;
@@ -68,6 +95,7 @@ void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& 
       }
       return;
     default:
+      layers.flags = static_cast<std::uint16_t>(layers.flags | tunnel_of_protocol(protocol));
       return;
   }
 }
@@ -106,6 +134,8 @@ void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_
   layers.payload_length = static_cast<std::uint16_t>(there - header_bytes);
   if (offset == 0) {
     parse_transport(frame, {l4, total - header_bytes, there - header_bytes, ip[9], fragmented}, layers);
+  } else {
+    layers.flags = static_cast<std::uint16_t>(layers.flags | tunnel_of_protocol(ip[9]));
   }
   if (fragmented && splits_header(offset, ip[9], layers)) {
     layers.flags = static_cast<std::uint16_t>(layers.flags | kSplitHeader);
@@ -131,9 +161,8 @@ bool is_cisco_group(const std::uint8_t* mac) {
 /// Control protocols that are spoken to these addresses. Nothing that carries IP: a frame to them with anything else
 /// inside is no control frame.
 bool is_control(const std::uint8_t* frame, std::uint16_t type, const std::uint8_t* body, std::uint32_t length) {
-  constexpr std::uint16_t kMaxLength = 1500;  // IEEE 802.3: up to here it is a length, and LLC comes next
-  if (is_cisco_group(frame)) {                // LLC of SNAP, then Cisco's OUI
-    return type <= kMaxLength && length >= 8 && load_be32(body) == 0xAAAA0300U && load_be16(body + 4) == 0x000C;
+  if (is_cisco_group(frame)) {  // LLC of SNAP, then Cisco's OUI
+    return type <= kMaxLlcLength && length >= 8 && load_be32(body) == 0xAAAA0300U && load_be16(body + 4) == 0x000C;
   }
   if (!is_reserved_group(frame)) {
     return false;
@@ -147,7 +176,7 @@ bool is_control(const std::uint8_t* frame, std::uint16_t type, const std::uint8_
     case 0x88F7:  // PTP
       return true;
     default:
-      return type <= kMaxLength && length >= 3 && body[0] == 0x42 && body[1] == 0x42 && body[2] == 0x03;  // BPDU
+      return type <= kMaxLlcLength && length >= 3 && body[0] == 0x42 && body[1] == 0x42 && body[2] == 0x03;  // BPDU
   }
 }
 
@@ -158,15 +187,7 @@ Layers parse(const std::uint8_t* frame, std::uint32_t length) {
   if (length < kEthernetBytes) {
     return layers;
   }
-  std::uint32_t l3 = kEthernetBytes;
-  std::uint16_t type = load_be16(frame + 12);
-  for (std::uint32_t tag = 0; tag < kMaxVlanTags && (type == kEtherTypeVlan || type == kEtherTypeQinQ); ++tag) {
-    if (length < l3 + 4) {
-      return layers;
-    }
-    type = load_be16(frame + l3 + 2);
-    l3 += 4;
-  }
+  const auto [type, l3] = ether_type_of(frame, length);
   if (type == kEtherTypeIpv4) {
     parse_ipv4_at(frame, length, l3, layers);
   } else if (type == kEtherTypeArp ? is_arp(frame + l3, length - l3)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <vector>
@@ -106,6 +107,62 @@ TEST(Parse, longest_headers_fit_the_offsets) {
 
 TEST(Parse, three_vlan_tags_are_not_looked_through) {
   EXPECT_EQ(parse_exact(ipv4_frame(kProtocolUdp, udp(0, 8), 0, 3)).flags, 0);
+}
+
+/// As tshark 4.0.17 and, but for 0x9200, Suricata 7.0.10 read them.
+TEST(Parse, tags_of_every_type_are_looked_through) {
+  constexpr std::uint16_t kTypes[] = {0x8100, 0x88A8, 0x9100, 0x9200};
+  for (const std::uint16_t outer : kTypes) {
+    Bytes one = ipv4_frame(kProtocolUdp, udp(5, 13), 0, 1);
+    store_be16(&one[12], outer);
+    EXPECT_EQ(parse_exact(one).flags, kIpv4 | kUdp | kPorts) << std::hex << outer;
+    for (const std::uint16_t inner : kTypes) {
+      Bytes two = ipv4_frame(kProtocolUdp, udp(5, 13), 0, 2);
+      store_be16(&two[12], outer);
+      store_be16(&two[16], inner);
+      EXPECT_EQ(parse_exact(two).l3, 22) << std::hex << outer << " " << inner;
+      Bytes arp(60, 0);
+      store_be16(&arp[12], outer);
+      store_be16(&arp[16], inner);
+      const Bytes request{0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
+      std::copy(request.begin(), request.end(), arp.begin() + 20);
+      EXPECT_TRUE(is_link_local(parse_exact(arp).flags)) << std::hex << outer << " " << inner;
+    }
+  }
+  for (const std::uint16_t no_tag : std::initializer_list<std::uint16_t>{0x8101, 0x9300, 0x88E7, 0x9101}) {
+    Bytes frame = ipv4_frame(kProtocolUdp, udp(5, 13), 0, 1);
+    store_be16(&frame[12], no_tag);
+    EXPECT_EQ(parse_exact(frame).flags, 0) << std::hex << no_tag;
+  }
+}
+
+/// By the numbers of IANA.
+TEST(Parse, tunnels_have_a_number) {
+  const auto of_protocol = [](std::uint8_t protocol, std::uint16_t fragment = 0) {
+    return tunnel_of(parse_exact(ipv4_frame(protocol, Bytes(24, 0), 0, 1, fragment)).flags);
+  };
+  EXPECT_EQ(of_protocol(47), Tunnel::kGre);
+  EXPECT_EQ(of_protocol(4), Tunnel::kIpip);
+  EXPECT_EQ(of_protocol(41), Tunnel::k6in4);
+  EXPECT_EQ(of_protocol(41, 0x2000), Tunnel::k6in4) << "first fragment";
+  EXPECT_EQ(of_protocol(41, 0x0001), Tunnel::k6in4) << "a later fragment";
+  for (const std::uint8_t protocol : std::initializer_list<std::uint8_t>{0, 1, 2, 6, 17, 50, 51, 132, 255}) {
+    EXPECT_EQ(of_protocol(protocol), Tunnel::kNone) << int{protocol};
+  }
+  const auto to_port = [](std::uint16_t port, std::uint16_t fragment = 0) {
+    Bytes header = udp(20, 28);
+    store_be16(&header[2], port);
+    return tunnel_of(parse_exact(ipv4_frame(kProtocolUdp, header, 2, 0, fragment)).flags);
+  };
+  EXPECT_EQ(to_port(4789), Tunnel::kVxlan);
+  EXPECT_EQ(to_port(4789, 0x2000), Tunnel::kVxlan);
+  EXPECT_EQ(to_port(4789, 0x0001), Tunnel::kNone) << "a later fragment shows no ports";
+  EXPECT_EQ(to_port(6081), Tunnel::kGeneve);
+  EXPECT_EQ(to_port(3544), Tunnel::kTeredo);
+  EXPECT_EQ(to_port(4788), Tunnel::kNone);
+  Bytes tcp_header = tcp(5, 3);
+  store_be16(&tcp_header[2], 4789);
+  EXPECT_EQ(tunnel_of(parse_exact(ipv4_frame(kProtocolTcp, tcp_header)).flags), Tunnel::kNone);
 }
 
 TEST(Parse, a_later_fragment_has_no_ports) {

@@ -46,6 +46,17 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kAlerts, {name}, nf.outcome().alerts());
   counts.add(counts::kUnsupported, {name}, of.unsupported);
   counts.add(counts::kLinkLocal, {name}, of.link_local);
+  for (std::size_t number = 0; number < nf::UninspectedCounts::kKinds; ++number) {
+    if (const std::uint64_t packets = of.uninspected.counts[number]; packets > 0) {
+      const nf::UninspectedKind kind = nf::UninspectedCounts::kind(number);
+      counts.add(counts::kUninspected,
+                 {name,
+                  {"reason", std::string(kind.reason)},
+                  {"ethertype", std::string(kind.ether_type)},
+                  {"verdict", std::string(kind.verdict)}},
+                 packets);
+    }
+  }
   counts.add(counts::kKernelFaults, {name}, of.kernel_faults);
   counts.add(counts::kDevicePackets, {name}, of.device_packets);
   counts.add(counts::kLaunches, {name}, of.launches);

@@ -31,6 +31,8 @@ inline constexpr std::string_view kReplies = "catena_nf_replies_total";
 inline constexpr std::string_view kAlerts = "catena_nf_alerts_total";
 inline constexpr std::string_view kUnsupported = "catena_nf_unsupported_packets_total";
 inline constexpr std::string_view kLinkLocal = "catena_nf_link_local_packets_total";
+inline constexpr std::string_view kUninspected =
+    "catena_nf_not_inspected_packets_total";  ///< by reason, ethertype, verdict
 inline constexpr std::string_view kKernelFaults = "catena_nf_kernel_faults_total";
 inline constexpr std::string_view kDevicePackets = "catena_nf_device_packets_total";
 inline constexpr std::string_view kLaunches = "catena_nf_launches_total";

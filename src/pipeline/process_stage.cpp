@@ -448,12 +448,19 @@ void ProcessStage::take_counts(std::size_t nf) {
       {&of.bytes_to_device, &counters.transfers.bytes_to_device},
       {&of.bytes_to_host, &counters.transfers.bytes_to_host},
   }};
-  seen.resize(all.size());
+  const std::size_t own = all.size() + 1;  // the last one is the total of the kinds
+  seen.resize(own + of.uninspected.size());
+  const auto grown = [&seen](std::size_t i, std::atomic<std::uint64_t> const& count) {
+    const std::uint64_t now = count.load(std::memory_order_acquire);
+    const std::uint64_t before = std::exchange(seen[i], std::max(seen[i], now));
+    return seen[i] - before;
+  };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::uint64_t now = all[i].first->load(std::memory_order_relaxed);
-    if (now > seen[i]) {
-      *all[i].second += now - seen[i];
-      seen[i] = now;
+    *all[i].second += grown(i, *all[i].first);
+  }
+  if (grown(all.size(), of.uninspected_total) > 0) {
+    for (std::size_t kind = 0; kind < of.uninspected.size(); ++kind) {
+      counters.uninspected.count(kind, grown(own + kind, of.uninspected[kind]));
     }
   }
 }

@@ -7,8 +7,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <catena/core/text.hpp>
+
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <tuple>
+#include <utility>
 
 namespace catena::runtime {
 namespace {
@@ -41,6 +46,17 @@ nlohmann::ordered_json object(std::vector<io::NamedCount> const& counts) {
   return json;
 }
 
+nlohmann::ordered_json objects(std::vector<UninspectedReport> const& kinds) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (UninspectedReport const& kind : kinds) {
+    json.push_back({{"reason", kind.reason},
+                    {"ethertype", kind.ether_type},
+                    {"verdict", kind.verdict},
+                    {"packets", kind.packets}});
+  }
+  return json;
+}
+
 std::vector<io::NamedCount> named(std::vector<std::pair<std::string, std::uint64_t>> const& counts) {
   std::vector<io::NamedCount> named;
   for (auto const& [name, count] : counts) {
@@ -50,6 +66,65 @@ std::vector<io::NamedCount> named(std::vector<std::pair<std::string, std::uint64
 }
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
+/// "ipv6 3, truncated 1" of the packets with this verdict; control frames only if `with_link_local`. Empty if none.
+std::string list_uninspected(NfReport const& nf, std::string_view verdict, bool with_link_local) {
+  std::vector<io::NamedCount> kinds;
+  for (UninspectedReport const& each : nf.uninspected) {
+    const bool is_link_local = each.reason == "link_local";
+    if (each.verdict != verdict || (is_link_local && !with_link_local)) {
+      continue;
+    }
+    std::string const& name = is_link_local || each.reason == "not_ipv4" ? each.ether_type : each.reason;
+    const auto found = std::ranges::find(kinds, name, &io::NamedCount::name);
+    if (found == kinds.end()) {
+      kinds.push_back({name, each.packets});
+    } else {
+      found->count += each.packets;
+    }
+  }
+  return kinds.empty() ? std::string() : list(kinds);
+}
+
+/// The line about packets that the NF did not inspect; empty if it inspected all.
+std::string uninspected_line(NfReport const& nf) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kParts{
+      {{"pass", "passed "}, {"drop", "dropped "}, {"outer", "outer headers only "}}};
+  std::string text;
+  for (auto const& [verdict, words] : kParts) {
+    if (const std::string kinds = list_uninspected(nf, verdict, true); !kinds.empty()) {
+      text += concat(text.empty() ? "" : "; ", words, kinds);
+    }
+  }
+  return text;
+}
+
+/// The sums of all shards of the NF with this label.
+std::vector<UninspectedReport> uninspected_of(metrics::Label const& nf, metrics::Snapshot const& counts) {
+  std::vector<UninspectedReport> kinds;
+  for (metrics::Sample const& sample : counts.samples()) {
+    const auto value_of = [&sample](std::string_view name) {
+      const auto label = std::ranges::find(sample.labels, name, &metrics::Label::name);
+      return label == sample.labels.end() ? std::string() : label->value;
+    };
+    if (sample.name != counts::kUninspected || value_of(nf.name) != nf.value) {
+      continue;
+    }
+    UninspectedReport kind{value_of("reason"), value_of("ethertype"), value_of("verdict"), sample.value};
+    const auto found = std::ranges::find_if(kinds, [&kind](UninspectedReport const& other) {
+      return other.reason == kind.reason && other.ether_type == kind.ether_type && other.verdict == kind.verdict;
+    });
+    if (found == kinds.end()) {
+      kinds.push_back(std::move(kind));
+    } else {
+      found->packets += kind.packets;
+    }
+  }
+  // the same order however the packets are divided among shards
+  std::ranges::sort(kinds, {},
+                    [](UninspectedReport const& kind) { return std::tie(kind.reason, kind.ether_type, kind.verdict); });
+  return kinds;
+}
 
 /// A row for each NF, and under it the meaning of its drop reasons. Without an NF on a GPU the columns of transfers are
 /// left out.
@@ -116,6 +191,7 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.in = counts.sum(counts::kIn, nf);
   row.unsupported = counts.sum(counts::kUnsupported, nf);
   row.link_local = counts.sum(counts::kLinkLocal, nf);
+  row.uninspected = uninspected_of(nf.front(), counts);
   row.kernel_faults = counts.sum(counts::kKernelFaults, nf);
   row.launches = counts.sum(counts::kLaunches, nf);
   row.queue_drops = counts.sum(counts::kQueueDrops, nf);
@@ -211,6 +287,9 @@ std::string to_text(Report const& report) {
     if (nf.replies > 0) {
       fmt::format_to(out, "{:<9} {} packets answered\n", nf.name, nf.replies);
     }
+    if (const std::string kinds = uninspected_line(nf); !kinds.empty()) {
+      fmt::format_to(out, "{:<9} not inspected: {}\n", nf.name, kinds);
+    }
     if (nf.queue_drops > 0) {
       fmt::format_to(out, "{:<9} {} packets did not fit into its queue and were dropped\n", nf.name, nf.queue_drops);
     }
@@ -226,6 +305,9 @@ std::string to_text(Report const& report) {
     }
   }
   for (NfReport const& nf : report.nfs) {
+    if (const std::string kinds = list_uninspected(nf, "pass", false); !kinds.empty()) {
+      fmt::format_to(out, "WARNING   {}: passed packets without inspection: {}\n", nf.name, kinds);
+    }
     if (nf.process_refusals > 0) {
       fmt::format_to(out, "WARNING   {}: {} forbidden writes of its process were refused\n", nf.name,
                      nf.process_refusals);
@@ -323,6 +405,7 @@ std::string to_json(Report const& report) {
                            {"replies", nf.replies},
                            {"unsupported_packets", nf.unsupported},
                            {"link_local_packets", nf.link_local},
+                           {"not_inspected", objects(nf.uninspected)},
                            {"drops", object(nf.drops)},
                            {"busy_seconds", nf.busy_seconds},
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},

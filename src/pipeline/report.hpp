@@ -20,6 +20,14 @@ struct RunProgress {
   double part_done = -1;  ///< as io::Source::part_done()
 };
 
+/// Packets that an NF passed or dropped without inspection; see nf::UninspectedKind.
+struct UninspectedReport {
+  std::string reason;
+  std::string ether_type;
+  std::string verdict;
+  std::uint64_t packets = 0;
+};
+
 struct NfReport {
   std::string name;
   std::string type;
@@ -30,6 +38,7 @@ struct NfReport {
   std::uint64_t replies = 0;  ///< packets turned into answers by it; in == passed + replies + drops
   std::uint64_t unsupported = 0;
   std::uint64_t link_local = 0;
+  std::vector<UninspectedReport> uninspected;  ///< that occurred
   std::uint64_t kernel_faults = 0;
   std::uint64_t launches = 0;          ///< on a device
   std::uint64_t queue_drops = 0;       ///< packets that did not fit into its ring; not in `in`

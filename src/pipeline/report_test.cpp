@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/counts.hpp"
+
 namespace catena::runtime {
 namespace {
 
@@ -76,6 +78,34 @@ TEST(Report, explains_each_drop_reason_under_the_row_of_its_nf) {
   fw.drop_help = {"a rule denies it", "not inspected"};
   EXPECT_THAT(to_text(report), HasSubstr("  denied 999999, unsupported 1\n             denied: a rule denies it\n"
                                          "             unsupported: not inspected\n"));
+}
+
+TEST(Report, names_what_an_nf_did_not_inspect_and_warns_of_what_passed) {
+  metrics::Snapshot counts;
+  const auto add = [&counts](const char* nf, const char* reason, const char* type, const char* verdict,
+                             unsigned packets) {
+    counts.add(counts::kUninspected, {{"nf", nf}, {"reason", reason}, {"ethertype", type}, {"verdict", verdict}},
+               packets);
+  };
+  for (int shard = 0; shard < 2; ++shard) {
+    add("fw", "not_ipv4", "ipv6", "drop", 2);
+    add("fw", "link_local", "arp", "pass", 1);
+    add("ids", "not_ipv4", "ipv6", "pass", 3);
+    add("ids", "tunnel_gre", "ipv4", "outer", 4);
+  }
+  Report report = some_report();
+  report.nfs = {report_of("fw", counts), report_of("ids", counts), report_of("rt", counts)};
+  const std::string text = to_text(report);
+  EXPECT_THAT(text, HasSubstr("fw        not inspected: passed arp 2; dropped ipv6 4\n"));
+  EXPECT_THAT(text, HasSubstr("ids       not inspected: passed ipv6 6; outer headers only tunnel_gre 8\n"));
+  EXPECT_THAT(text, HasSubstr("WARNING   ids: passed packets without inspection: ipv6 6\n"));
+  EXPECT_THAT(text, Not(HasSubstr("WARNING   fw")));
+  EXPECT_THAT(text, Not(HasSubstr("rt        not inspected")));
+  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  EXPECT_EQ(json["nfs"][1]["not_inspected"],
+            nlohmann::json::parse(R"([{"reason":"not_ipv4","ethertype":"ipv6","verdict":"pass","packets":6},
+                                      {"reason":"tunnel_gre","ethertype":"ipv4","verdict":"outer","packets":8}])"));
+  EXPECT_EQ(json["nfs"][2]["not_inspected"], nlohmann::json::array());
 }
 
 TEST(Report, has_columns_of_a_gpu_only_for_an_nf_on_one) {

@@ -49,6 +49,7 @@ constexpr std::array kHelp{
     Help{counts::kAlerts, "Packets for which an NF raised an alert."},
     Help{counts::kUnsupported, "Packets that an NF could not inspect."},
     Help{counts::kLinkLocal, "Link-local control frames, as ARP, that an NF left to link_local."},
+    Help{counts::kUninspected, "Packets that an NF passed or dropped without inspection, by reason and EtherType."},
     Help{counts::kKernelFaults, "Out-of-bounds reads and writes of a kernel that were prevented."},
     Help{counts::kProcessRestarts, "Restarts of the process of an NF."},
     Help{counts::kProcessRefusals,

@@ -302,6 +302,34 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual([line.strip() for line in result.stderr.splitlines() if "forwards without inspection" in line], expected)
 
+    def test_check_and_start_warn_of_a_default_of_deny_that_ipv6_passes(self):
+        path = self.path("deny.yaml")
+        firewall = "{name: fw, type: firewall%s, config: {rules: %s/fw.rules, default: %s}}"
+        vpn = "{name: vpn, type: ipsec%s, config: {direction: encrypt, sa: %s/sa.yaml}}"
+        decrypt = "{name: vpn, type: ipsec%s, config: {direction: decrypt, cleartext: pass, sa: %s/sa.yaml}}"
+        open_firewall = "`default: deny`, but `on_unsupported: pass` lets packets that are not IPv4 pass without a rule"
+        open_tunnel = "`on_unsupported: pass` lets packets that are not IPv4 pass in the clear"
+        own = ", on_unsupported: pass"
+        for nf, keys, expected in ((firewall % ("", DATA, "deny"), "  on_unsupported: pass\n", open_firewall),
+                                   (firewall % (own, DATA, "deny"), "", open_firewall),
+                                   (firewall % (own + ", isolation: process", DATA, "deny"), "", open_firewall),
+                                   (firewall % (own, DATA, "allow"), "", None),
+                                   (firewall % ("", DATA, "deny"), "", None),
+                                   (vpn % (own, DATA), "", open_tunnel),
+                                   (vpn % ("", DATA), "", None),
+                                   (decrypt % (own, DATA), "", None)):
+            if "isolation" in nf and not HAS_PROCESSES:
+                continue
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: deny}\nspec:\n  rx: {generator: {count: 1}}\n"
+                           f"  tx: null\n  device: none\n{keys}  nfs:\n    - {nf}\n")
+            for command in ("check", "run"):
+                result = catena(command, path)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                said = [line for line in (result.stdout + result.stderr).splitlines() if "on_unsupported: pass" in line]
+                self.assertEqual(len(said), 1 if expected else 0, (command, nf, said))
+                self.assertTrue(not expected or (expected in said[0] and "WARNING" in said[0]), (command, nf, said))
+
     def test_missing_cuda_is_an_error_that_says_what_is_missing(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is an NVIDIA GPU here")

@@ -138,7 +138,7 @@ def is_control(frame):
 def is_esp(frame):
     """Whether it is ESP in the tunnel, for which the outer header is parsed here by hand."""
     at = 12
-    while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8"):
+    while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8", b"\x91\x00", b"\x92\x00"):
         at += 4
     datagram = frame[at + 2:]
     ends = tuple(".".join(map(str, datagram[i:i + 4])) for i in (12, 16))

@@ -94,7 +94,7 @@ class NfProcessTest(unittest.TestCase):
         for nf, of in zip(report["nfs"], reference["nfs"]):
             self.assertEqual(nf["on"], "process")
             for key in ("in_packets", "passed_packets", "alerts", "replies", "unsupported_packets", "link_local_packets",
-                        "drops", "statistics", "process_restarts"):
+                        "not_inspected", "drops", "statistics", "process_restarts"):
                 self.assertEqual(nf[key], of[key], (nf["name"], key))
         return report
 

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <sstream>
@@ -66,6 +67,15 @@ Frame icmp() { return packet::testing::make_echo(0x0A000001, kServer, 7, 1, "123
 Frame of_protocol(std::uint8_t protocol) {
   Frame frame = udp();
   frame[kL3 + 9] = protocol;
+  return frame;
+}
+
+/// With these tags before the EtherType, the outer one first.
+Frame with_tags(Frame frame, std::initializer_list<std::uint16_t> types) {
+  for (auto type = std::rbegin(types); type != std::rend(types); ++type) {
+    frame = with_vlan(std::move(frame), 1);
+    packet::store_be16(&frame[12], *type);
+  }
   return frame;
 }
 
@@ -143,6 +153,15 @@ std::vector<Shape> const& shapes() {
       {"TCP in a VLAN", with_vlan(tcp(5), 1), kTcpWhole},
       {"UDP in two VLANs", with_vlan(udp(), 2), kUdpWhole},
       {"TCP in three VLANs", with_vlan(tcp(5), 3), kNoIpv4},
+      {"TCP after tag 88a8", with_tags(tcp(5), {0x88A8}), kTcpWhole},
+      {"TCP after tag 9100", with_tags(tcp(5), {0x9100}), kTcpWhole},
+      {"UDP after tag 9200", with_tags(udp(), {0x9200}), kUdpWhole},
+      {"TCP after tags 88a8 and 8100", with_tags(tcp(5), {0x88A8, 0x8100}), kTcpWhole},
+      {"TCP after tags 9100 and 8100", with_tags(tcp(5), {0x9100, 0x8100}), kTcpWhole},
+      {"UDP after tags 9200 and 88a8", with_tags(udp(), {0x9200, 0x88A8}), kUdpWhole},
+      {"TCP after tags 8100 and 9100", with_tags(tcp(5), {0x8100, 0x9100}), kTcpWhole},
+      {"TCP after two tags 9100 and one 8100", with_tags(tcp(5), {0x9100, 0x9100, 0x8100}), kNoIpv4},
+      {"TCP after tag 9300", with_tags(tcp(5), {0x9300}), kNoIpv4},
       {"ICMP", icmp(), kEcho},
       {"GRE", of_protocol(47),
        {"none, none", "not met", "allowed", "seen", "unsupported_protocol", "unchanged", "no_sa", "0 to 0", "none"}},

@@ -31,6 +31,11 @@ struct Ends {
   bool live_tx = false;
 };
 
+/// Treatment of packets that an NF cannot inspect, and of the link-local control frames (packet::is_link_local()) among
+/// them.
+enum class OnUnsupported { kPass, kDrop };
+enum class LinkLocal { kPass, kDrop };
+
 /// The number of an NF among the NFs that divide a chain's packets. Limits of an NF's state (mappings, flows, answers
 /// per second) hold for all shards together; each shard has its part.
 struct Shard {
@@ -105,6 +110,9 @@ class Config {
   /// Whether the ports of the chain are live. Set before the NF is created, at the NF's own mapping.
   Ends ends() const;
   void set_ends(Ends ends);
+  /// The chain's treatment of packets that the NF cannot inspect, for its start report. kDrop unless set, as ends().
+  OnUnsupported on_unsupported() const;
+  void set_on_unsupported(OnUnsupported on_unsupported);
   /// The NF's number among the NFs that divide the chain's packets. Set as ends(). An NF that cannot be divided sees
   /// all packets and ignores it.
   Shard shard() const;

@@ -193,11 +193,6 @@ class Nf {
   virtual std::vector<Statistic> statistics() const { return {}; }
 };
 
-/// Treatment of packets that an NF cannot inspect. LinkLocal applies to the link-local control frames among them, see
-/// packet::is_link_local().
-enum class OnUnsupported { kPass, kDrop };
-enum class LinkLocal { kPass, kDrop };
-
 struct DropReason {
   std::string_view name;  ///< snake_case, stable: it is a metric label
   std::string_view help;
@@ -228,7 +223,10 @@ struct Descriptor {
   /// Treatment of packets without inspection, if the chain file does not set on_unsupported. A security NF, e.g. a
   /// firewall, should drop them.
   OnUnsupported on_unsupported_default = OnUnsupported::kPass;
-  bool takes_unsupported = false;            ///< see Nf::take_unsupported()
+  bool takes_unsupported = false;  ///< see Nf::take_unsupported()
+  /// Its verdict is about what packets carry: packets of a tunnel (packet::tunnel_of()) count as not inspected, because
+  /// it inspects the headers outside only.
+  bool is_inspector = false;
   std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
   std::span<const ConfigKey> config;
   std::uint32_t aux_bytes = 0;

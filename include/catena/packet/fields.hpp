@@ -9,45 +9,45 @@ namespace catena::packet {
 
 // clang-format off
 /// X(id, name, constant, bytes, description). 0 bytes: variable length. Metadata fields are last.
-#define CATENA_PACKET_FIELDS(X)                                                            \
-  X(0,  "eth.dst",         kEthDst,           6, "destination MAC address")                \
-  X(1,  "eth.src",         kEthSrc,           6, "source MAC address")                     \
-  X(2,  "eth.type",        kEthType,          0, "VLAN tags and EtherType")                \
-  X(3,  "ipv4.version",    kIpv4Version,      1, "version and header length")              \
-  X(4,  "ipv4.tos",        kIpv4Tos,          1, "DSCP and ECN")                           \
-  X(5,  "ipv4.length",     kIpv4Length,       2, "total length")                           \
-  X(6,  "ipv4.id",         kIpv4Id,           2, "identification")                         \
-  X(7,  "ipv4.fragment",   kIpv4Fragment,     2, "flags and fragment offset")              \
-  X(8,  "ipv4.ttl",        kIpv4Ttl,          1, "time to live")                           \
-  X(9,  "ipv4.protocol",   kIpv4Protocol,     1, "protocol")                               \
-  X(10, "ipv4.checksum",   kIpv4Checksum,     2, "header checksum")                        \
-  X(11, "ipv4.src",        kIpv4Src,          4, "source address")                         \
-  X(12, "ipv4.dst",        kIpv4Dst,          4, "destination address")                    \
-  X(13, "ipv4.options",    kIpv4Options,      0, "options")                                \
-  X(14, "ipv6.flow",       kIpv6Flow,         4, "version, traffic class and flow label")  \
-  X(15, "ipv6.length",     kIpv6Length,       2, "payload length")                         \
-  X(16, "ipv6.next",       kIpv6Next,         1, "next header")                            \
-  X(17, "ipv6.hop_limit",  kIpv6HopLimit,     1, "hop limit")                              \
-  X(18, "ipv6.src",        kIpv6Src,         16, "source address")                         \
-  X(19, "ipv6.dst",        kIpv6Dst,         16, "destination address")                    \
-  X(20, "ipv6.extensions", kIpv6Extensions,   0, "extension headers")                      \
-  X(21, "l4.sport",        kL4Sport,          2, "TCP or UDP source port")                 \
-  X(22, "l4.dport",        kL4Dport,          2, "TCP or UDP destination port")            \
-  X(23, "tcp.seq",         kTcpSeq,           4, "sequence number")                        \
-  X(24, "tcp.ack",         kTcpAck,           4, "acknowledgement number")                 \
-  X(25, "tcp.flags",       kTcpFlags,         2, "data offset and flags")                  \
-  X(26, "tcp.window",      kTcpWindow,        2, "window")                                 \
-  X(27, "tcp.urgent",      kTcpUrgent,        2, "urgent pointer")                         \
-  X(28, "tcp.options",     kTcpOptions,       0, "TCP options")                            \
-  X(29, "udp.length",      kUdpLength,        2, "UDP length")                             \
-  X(30, "l4.checksum",     kL4Checksum,       2, "TCP, UDP or ICMP checksum")              \
-  X(31, "icmp.header",     kIcmpHeader,       6, "ICMP type, code and bytes 4 to 7")       \
-  X(32, "payload",         kPayload,          0, "what follows the last parsed header")    \
-  X(33, "trailer",         kTrailer,          0, "Ethernet padding behind the datagram")   \
-  X(34, "meta.verdict",    kMetaVerdict,      1, "what the NFs decided so far")            \
-  X(35, "meta.port",       kMetaPort,         2, "output port")                            \
-  X(36, "meta.length",     kMetaLength,       2, "frame length in bytes")                  \
-  X(37, "meta.offset",     kMetaOffset,       2, "first byte of the frame in its slot")    \
+#define CATENA_PACKET_FIELDS(X)                                                                           \
+  X(0,  "eth.dst",         kEthDst,           6, "destination MAC address")                               \
+  X(1,  "eth.src",         kEthSrc,           6, "source MAC address")                                    \
+  X(2,  "eth.type",        kEthType,          0, "VLAN tags and EtherType")                               \
+  X(3,  "ipv4.version",    kIpv4Version,      1, "version and header length")                             \
+  X(4,  "ipv4.tos",        kIpv4Tos,          1, "DSCP and ECN")                                          \
+  X(5,  "ipv4.length",     kIpv4Length,       2, "total length")                                          \
+  X(6,  "ipv4.id",         kIpv4Id,           2, "identification")                                        \
+  X(7,  "ipv4.fragment",   kIpv4Fragment,     2, "flags and fragment offset")                             \
+  X(8,  "ipv4.ttl",        kIpv4Ttl,          1, "time to live")                                          \
+  X(9,  "ipv4.protocol",   kIpv4Protocol,     1, "protocol")                                              \
+  X(10, "ipv4.checksum",   kIpv4Checksum,     2, "header checksum")                                       \
+  X(11, "ipv4.src",        kIpv4Src,          4, "source address")                                        \
+  X(12, "ipv4.dst",        kIpv4Dst,          4, "destination address")                                   \
+  X(13, "ipv4.options",    kIpv4Options,      0, "options")                                               \
+  X(14, "ipv6.flow",       kIpv6Flow,         4, "not parsed yet: version, traffic class and flow label") \
+  X(15, "ipv6.length",     kIpv6Length,       2, "not parsed yet: payload length")                        \
+  X(16, "ipv6.next",       kIpv6Next,         1, "not parsed yet: next header")                           \
+  X(17, "ipv6.hop_limit",  kIpv6HopLimit,     1, "not parsed yet: hop limit")                             \
+  X(18, "ipv6.src",        kIpv6Src,         16, "not parsed yet: source address")                        \
+  X(19, "ipv6.dst",        kIpv6Dst,         16, "not parsed yet: destination address")                   \
+  X(20, "ipv6.extensions", kIpv6Extensions,   0, "not parsed yet: extension headers")                     \
+  X(21, "l4.sport",        kL4Sport,          2, "TCP or UDP source port")                                \
+  X(22, "l4.dport",        kL4Dport,          2, "TCP or UDP destination port")                           \
+  X(23, "tcp.seq",         kTcpSeq,           4, "sequence number")                                       \
+  X(24, "tcp.ack",         kTcpAck,           4, "acknowledgement number")                                \
+  X(25, "tcp.flags",       kTcpFlags,         2, "data offset and flags")                                 \
+  X(26, "tcp.window",      kTcpWindow,        2, "window")                                                \
+  X(27, "tcp.urgent",      kTcpUrgent,        2, "urgent pointer")                                        \
+  X(28, "tcp.options",     kTcpOptions,       0, "TCP options")                                           \
+  X(29, "udp.length",      kUdpLength,        2, "UDP length")                                            \
+  X(30, "l4.checksum",     kL4Checksum,       2, "TCP, UDP or ICMP checksum")                             \
+  X(31, "icmp.header",     kIcmpHeader,       6, "ICMP type, code and bytes 4 to 7")                      \
+  X(32, "payload",         kPayload,          0, "what follows the last parsed header")                   \
+  X(33, "trailer",         kTrailer,          0, "Ethernet padding behind the datagram")                  \
+  X(34, "meta.verdict",    kMetaVerdict,      1, "what the NFs decided so far")                           \
+  X(35, "meta.port",       kMetaPort,         2, "output port")                                           \
+  X(36, "meta.length",     kMetaLength,       2, "frame length in bytes")                                 \
+  X(37, "meta.offset",     kMetaOffset,       2, "first byte of the frame in its slot")                   \
   X(38, "meta.layers",     kMetaLayers,       8, "where the headers are (packet::Layers)")
 // clang-format on
 

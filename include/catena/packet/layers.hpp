@@ -27,9 +27,23 @@ enum LayerFlag : u16 {
   kSplitHeader = 64,
   /// Without kIpv4, the same bit: a control frame not forwarded by bridges or routers; see is_link_local().
   kLinkLocal = 64,
-  kTruncated = 128,  ///< the IPv4 total length exceeds the frame: cut by a capture's snap length, or false
-  kSurplus = 256,    ///< with kUdp: the datagram goes on after the UDP payload (the surplus area of RFC 9868)
+  kTruncated = 128,      ///< the IPv4 total length exceeds the frame: cut by a capture's snap length, or false
+  kSurplus = 256,        ///< with kUdp: the datagram goes on after the UDP payload (the surplus area of RFC 9868)
+  kTunnelBits = 7 << 9,  ///< with kIpv4: three bits with the Tunnel of the datagram, see tunnel_of()
 };
+
+/// A tunnel whose packets carry others that parse() does not find: by the protocol of the IPv4 header, or by the
+/// destination port of UDP when the packet arrived.
+enum class Tunnel : u8 {
+  kNone = 0,
+  kGre = 1,     ///< protocol 47 (RFC 2784)
+  kIpip = 2,    ///< protocol 4 (RFC 2003)
+  k6in4 = 3,    ///< protocol 41 (RFC 4213)
+  kVxlan = 4,   ///< UDP port 4789 (RFC 7348)
+  kGeneve = 5,  ///< UDP port 6081 (RFC 8926)
+  kTeredo = 6,  ///< UDP port 3544 (RFC 4380)
+};
+constexpr Tunnel tunnel_of(u32 flags) { return static_cast<Tunnel>((flags & kTunnelBits) >> 9); }
 
 /// Whether a frame with these LayerFlags is ARP for IPv4; MAC control, LACP, EAPOL, LLDP, PTP, MVRP or a spanning tree
 /// BPDU to a group address not forwarded by bridges (IEEE 802.1Q-2022 table 8-1); or Cisco's CDP, VTP, DTP, UDLD or

@@ -11,6 +11,7 @@ the tree were made by Suricata 7.0.10 (Debian package 1:7.0.10-1~bpo12+1), with 
     headers    addresses, ports and protocols without contents
     keywords   contents with startswith, endswith, isdataat, dsize and fast_pattern
     fields     flags of TCP, itype and icode of ICMP, and dsize, of packets of both
+    tags       one content after VLAN tags of each type that Suricata knows, one or two of them
     eve        what alerts say: eve.jsonl instead of alerts.tsv, with the members that `catena run --eve` shares, of
                Suricata as an IPS (--simulate-ips) with eve.classification.config
 """
@@ -259,8 +260,21 @@ def eve_case(rng):
     return rules, packets
 
 
+def tags_case(rng):
+    rules = ['alert udp any any -> any any (msg:"marker"; content:"marker"; sid:1;)']
+    stacks = ["", "81000000", "8100a000", "81000064", "81000064810000c8", "88a80064810000c8", "91000064810000c8",
+              "88a8600081002000"]
+    packets = []
+    for n, tags in enumerate(stacks):
+        for target, port in (("203.0.113.5", 8053), ("198.51.100.5", 53)):
+            datagram = IP(src="192.0.2.%d" % (n + 1), dst=target) / UDP(sport=5000, dport=port) / Raw(b"marker")
+            frame = bytes.fromhex("02000000000b02000000000a" + tags + "0800") + bytes(datagram)
+            packets.append(Ether(frame.ljust(60, b"\0")))
+    return rules, packets
+
+
 CASES = {"contents": (contents_case, 1), "headers": (headers_case, 2), "keywords": (keywords_case, 3),
-         "fields": (fields_case, 4), "eve": (eve_case, 5)}
+         "fields": (fields_case, 4), "eve": (eve_case, 5), "tags": (tags_case, 6)}
 EVE_MEMBERS = ("timestamp", "pcap_cnt", "src_ip", "src_port", "dest_ip", "dest_port", "proto", "icmp_type", "icmp_code")
 ALERT_MEMBERS = ("action", "gid", "signature_id", "rev", "signature", "category", "severity")
 

@@ -133,6 +133,13 @@ void ChannelSink::tell_counts(nf::Counters const& from, nf_process::SharedCounts
   tell(to.transfer_packets, from.transfers.packets);
   tell(to.bytes_to_device, from.transfers.bytes_to_device);
   tell(to.bytes_to_host, from.transfers.bytes_to_host);
+  if (const std::uint64_t total = from.uninspected.total;
+      total != to.uninspected_total.load(std::memory_order_relaxed)) {
+    for (std::size_t kind = 0; kind < to.uninspected.size(); ++kind) {
+      tell(to.uninspected[kind], from.uninspected.counts[kind]);
+    }
+    to.uninspected_total.store(total, std::memory_order_release);
+  }
 }
 
 }  // namespace catena::nf_program

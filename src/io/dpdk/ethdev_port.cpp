@@ -3,7 +3,6 @@
 
 #include "io/eal/eal.hpp"
 #include "io/interface.hpp"
-#include "io/vlan.hpp"
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -14,6 +13,7 @@
 #include <rte_pci.h>
 #include <spdlog/spdlog.h>
 #include <catena/core/text.hpp>
+#include <catena/packet/ether_type.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -64,16 +64,17 @@ static_assert((kHashed & kLeastHashed) == kLeastHashed);
 
 /// Puts a VLAN tag back that the driver took out of the frame. (rte_vlan_insert refuses mbufs with external buffers.)
 void restore_vlan_tag(rte_mbuf& mbuf) {
-  if ((mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || mbuf.data_off < kVlanBytes || mbuf.data_len < kMacBytes) {
+  if ((mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || mbuf.data_off < packet::kTagBytes ||
+      mbuf.data_len < packet::kEtherTypeAt) {
     return;
   }
-  mbuf.data_off = static_cast<std::uint16_t>(mbuf.data_off - kVlanBytes);
-  mbuf.data_len = static_cast<std::uint16_t>(mbuf.data_len + kVlanBytes);
-  mbuf.pkt_len += kVlanBytes;
+  mbuf.data_off = static_cast<std::uint16_t>(mbuf.data_off - packet::kTagBytes);
+  mbuf.data_len = static_cast<std::uint16_t>(mbuf.data_len + packet::kTagBytes);
+  mbuf.pkt_len += packet::kTagBytes;
   auto* frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
-  std::memmove(frame, frame + kVlanBytes, kMacBytes);
-  packet::store_be16(frame + kMacBytes, kVlanType);
-  packet::store_be16(frame + kMacBytes + 2, mbuf.vlan_tci);
+  std::memmove(frame, frame + packet::kTagBytes, packet::kEtherTypeAt);
+  packet::store_be16(frame + packet::kEtherTypeAt, packet::kVlanTag);
+  packet::store_be16(frame + packet::kEtherTypeAt + 2, mbuf.vlan_tci);
 }
 
 struct Found {

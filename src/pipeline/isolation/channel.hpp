@@ -4,11 +4,13 @@
 #include "base/core/file_descriptor.hpp"
 #include "base/ipc/mapping.hpp"
 #include "base/ipc/ring.hpp"
+#include "nf/uninspected.hpp"
 #include "pipeline/isolation/lines.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/packet/layers.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +66,8 @@ struct SharedCounts {
   std::atomic<std::uint64_t> transfer_packets;
   std::atomic<std::uint64_t> bytes_to_device;
   std::atomic<std::uint64_t> bytes_to_host;
+  std::array<std::atomic<std::uint64_t>, nf::UninspectedCounts::kKinds> uninspected;
+  std::atomic<std::uint64_t> uninspected_total;  ///< changes after `uninspected` did
 };
 
 /// An NF's partition of a shared GPU: see share::Part. 0 units: not assigned yet.
