@@ -28,7 +28,7 @@ enum LayerFlag : u16 {
   /// Without kIpv4, the same bit: a control frame not forwarded by bridges or routers; see is_link_local().
   kLinkLocal = 64,
   kTruncated = 128,      ///< the IPv4 total length exceeds the frame: cut by a capture's snap length, or false
-  kSurplus = 256,        ///< with kUdp: the datagram goes on after the UDP payload (the surplus area of RFC 9868)
+  kSurplus = 256,        ///< with kUdp: the datagram continues after the UDP payload (the surplus area of RFC 9868)
   kTunnelBits = 7 << 9,  ///< with kIpv4: three bits with the Tunnel of the datagram, see tunnel_of()
 };
 
