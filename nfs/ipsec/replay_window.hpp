@@ -11,7 +11,7 @@ namespace catena::ipsec {
 
 /// Anti-replay window of RFC 4303 section 3.4.3: which of the last numbers, up to the highest authenticated one, were
 /// seen. The bitmap is a ring of words, as in RFC 6479: number n has bit n of it, and a window that moves on clears
-/// whole words, but shifts none. Numbers are whole: 32 bits, or 64 if extended. Thread rule: one thread at a time.
+/// whole words, but never shifts. Numbers are whole: 32 bits, or 64 if extended. Thread rule: one thread at a time.
 class ReplayWindow {
  public:
   static constexpr std::uint32_t kMinPackets = 64;
@@ -30,7 +30,7 @@ class ReplayWindow {
       : packets_(packets),
         highest_(highest),
         words_(std::bit_ceil((packets + kWordBits - 2) / kWordBits + 1), ~std::uint64_t{0}) {
-    word_of(highest) &= bit_of(highest) | (bit_of(highest) - 1);  // none above it
+    word_of(highest) &= bit_of(highest) | (bit_of(highest) - 1);  // no number above it
     for (std::uint64_t behind = 0; behind < packets && behind <= highest; ++behind) {
       const bool was_seen =
           behind >= seen.size() * kWordBits || (seen[behind / kWordBits] >> behind % kWordBits & 1) != 0;

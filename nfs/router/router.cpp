@@ -144,7 +144,7 @@ std::string Router::warn_of_repeated(std::string const& path, std::span<const lp
   return concat(nf::kWarning, path, ":", first->repeated_on, ": ",
                 packet::to_string(packet::Ipv4Prefix{first->address, first->length}), " ", first->port, " is on line ",
                 first->line, " already; delete one of the two lines",
-                count > 1 ? concat(" (", count, " routes are there more than once)") : std::string());
+                count > 1 ? concat(" (", count, " routes are repeated)") : std::string());
 }
 
 Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {

@@ -239,7 +239,7 @@ TEST_F(Router, a_route_that_is_there_twice_is_reported) {
                           ::testing::AllOf(::testing::StartsWith(nf::kWarning),
                                            HasSubstr("routes.txt:3: 11.0.0.0/8 2 is on line 2 already; delete one"))));
   write_routes("10.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 2\n11.0.0.0/8 2\n11.0.0.0/8 2\n");
-  EXPECT_THAT((*make())->start_report().back(), HasSubstr("(2 routes are there more than once)"));
+  EXPECT_THAT((*make())->start_report().back(), HasSubstr("(2 routes are repeated)"));
 }
 
 /// The full Internet table: parsed here on its own, ports assigned as line number mod kPorts.

@@ -39,13 +39,13 @@ struct CopyThreshold {
 };
 
 /// Measures each of `kinds` on the calling thread, which should be alone on its core; compares the bytes of every
-/// engine once. An engine that fails has its error in `status`. Unavailable: no memory for the copies.
+/// engine once. A failing engine has its error in `status`. Unavailable: no memory for the copies.
 Result<std::vector<EngineCopies>> measure_copies(std::span<const hostcopy::EngineKind> kinds,
                                                  CopyMeasureOptions const& options,
                                                  std::function<void(std::string_view engine)> const& begins);
 
-/// The least size from which on one engine takes less time of the CPU than every engine that is the CPU, at all greater
-/// sizes too; of several engines the one with the least size. nullopt: none does. Engines for tests do not count.
+/// The least size from which on one engine takes less time of the CPU than every engine of the CPU, at all greater
+/// sizes too; of several engines the one with the least size. nullopt: no such size. Engines for tests do not count.
 std::optional<CopyThreshold> propose_threshold(std::span<const EngineCopies> engines);
 
 }  // namespace catena::profile

@@ -14,39 +14,39 @@ namespace catena::hostcopy {
 
 struct AcceleratorOptions {
   int node = -1;                                   ///< whose engines it uses
-  std::chrono::nanoseconds patience{100'000'000};  ///< an engine that needs longer for a job is lost
-  std::uint32_t busy_limit = 64;                   ///< so many refused jobs within a period are borne
+  std::chrono::nanoseconds patience{100'000'000};  ///< for a job; a slower engine is lost
+  std::uint32_t busy_limit = 64;                   ///< jobs without room in a period, before another engine is taken
   std::chrono::nanoseconds busy_period{100'000'000};
-  /// Of so many jobs the bytes of one are compared with their source; 0: of none. A difference means that the engine is
-  /// lost. Only 1 finds each completion that comes too early.
+  /// One job in so many has its bytes compared with their source; 0: no comparison. With a difference the engine is
+  /// lost. Only 1 finds every early completion.
   std::uint32_t verify_every = 0;
 };
 
 /// What became of the jobs of one Accelerator, and why engines were changed. Monotonic.
 struct AcceleratorCounters {
-  std::uint64_t by_engine = 0;    ///< jobs that an engine completed
-  std::uint64_t by_cpu = 0;       ///< jobs that the CPU made instead
+  std::uint64_t by_engine = 0;    ///< jobs completed by an engine
+  std::uint64_t by_cpu = 0;       ///< jobs made by the CPU
   std::uint64_t refused = 0;      ///< of by_cpu: the engine had no room
   std::uint64_t resubmitted = 0;  ///< to another engine, after the first one failed
   std::uint64_t illegal = 0;      ///< jobs on which two engines failed
-  std::uint64_t abandoned = 0;    ///< jobs of an engine that could not be stopped
+  std::uint64_t abandoned = 0;    ///< jobs of an engine without a working stop()
   std::uint64_t changes = 0;      ///< of a busy engine for another one
   std::uint64_t losses = 0;       ///< of an engine
 };
 
-/// A virtual accelerator: makes jobs by whatever engine of the pool it is attached to, and hides from its user that
+/// A virtual accelerator: makes jobs by the engine of the pool it is attached to. Its user does not notice if
 /// engines are busy or fail (HAVS, section IV-C).
 ///
-/// - An engine without room for a job: the CPU makes it at once. If that happens more than `busy_limit` times in a
+/// - An engine without room for a job: the CPU makes it at once. More often than `busy_limit` times in a
 ///   period, the next idle engine takes the busy one's place.
-/// - A lost engine: the next one gets the jobs that were in flight, one at a time; meanwhile the CPU makes new ones. No
+/// - A lost engine: the next one gets the jobs in flight, one at a time; meanwhile the CPU makes new ones. No
 ///   engine is left: the CPU makes all.
 /// - A job that fails alone on one engine after an engine failed with it is illegal: State::kIllegal, once, for its
 /// user
-///   to reset the session that it came from. Other jobs are not affected.
-/// An engine that lies (an unknown job, a job twice) is lost.
+///   to reset its session. Other jobs are not affected.
+/// A wrong completion (an unknown job, a job twice) means a lost engine.
 ///
-/// Jobs complete in any order. Belongs to one thread at a time. The destructor loses an engine that has jobs in flight.
+/// Jobs complete in any order. Belongs to one thread at a time. The destructor loses an engine with jobs in flight.
 class Accelerator {
  public:
   /// A job from start() to forget().
@@ -67,7 +67,7 @@ class Accelerator {
   /// Starts a job of at least one move. `moves` and the memory live, and the sources stay as they are, until state() is
   /// another one than kInFlight.
   Ticket start(std::span<const Move> moves);
-  /// Takes what the engines have completed, and replaces one that fails. Never waits.
+  /// Takes completed jobs from the engines, and replaces a failing engine. Never waits.
   void poll();
   State state(Ticket ticket) const { return slots_[slot_of(ticket)].state; }
   /// Ends a ticket whose job is not in flight.
@@ -85,18 +85,18 @@ class Accelerator {
   /// What is recorded of a job.
   struct Slot {
     std::span<const Move> moves;
-    Engine* engine = nullptr;  ///< that has it; null: none
+    Engine* engine = nullptr;  ///< its owner; null: no engine
     Clock::time_point since;   ///< epoch: not yet looked at by watch()
     std::uint32_t generation = 0;
     std::uint32_t next_free = kNone;  ///< while the slot is free
     State state = State::kDone;
-    std::uint8_t failures = 0;  ///< engines that failed with it
+    std::uint8_t failures = 0;  ///< engines failing with it
   };
   struct Attached {
     Engine* engine = nullptr;
     std::uint32_t in_flight = 0;
   };
-  /// Jobs that the current engine had no room for.
+  /// Jobs without room in the current engine.
   struct Refusals {
     Clock::time_point period_begin;
     std::uint32_t count = 0;
@@ -109,7 +109,7 @@ class Accelerator {
   void make_by_cpu(std::uint32_t slot);
   void note_refusal();
   void take_completions(Attached& attached);
-  /// Whether a completion says that a job in flight was moved, and nothing else is to be done: the usual case.
+  /// Whether a completion is the usual case: a job in flight was moved, and no check is due.
   bool is_plain(Attached const& attached, Engine::Completion const& completion) const;
   Status complete(Attached& attached, Engine::Completion const& completion);
   void fail_job(std::uint32_t slot, Engine const* engine);
@@ -125,7 +125,7 @@ class Accelerator {
   std::vector<Slot> slots_;
   std::uint32_t first_free_ = kNone;     ///< of slots_
   std::vector<std::uint32_t> suspects_;  ///< an engine failed with them; each waits to be tried alone
-  std::optional<std::uint32_t> tried_;   ///< the suspect that is in flight
+  std::optional<std::uint32_t> tried_;   ///< the suspect in flight
   Refusals refusals_;
   std::uint32_t polls_ = 0;
   AcceleratorCounters counters_;

@@ -12,7 +12,7 @@
 namespace catena::hostcopy {
 
 /// The real engines of a machine, by NUMA node, for the Accelerators of all threads. An engine serves one Accelerator
-/// at a time. Engines are started by the constructor, so that a change of engine takes no start. Any thread.
+/// at a time. Engines are started by the constructor, so a change of engine needs no start. Any thread.
 class AcceleratorPool {
  public:
   struct Member {
@@ -25,12 +25,12 @@ class AcceleratorPool {
     std::uint32_t lost = 0;
   };
 
-  /// Configures each engine for `limits`. One that fails counts as lost, and a warning is logged.
+  /// Configures each engine for `limits`. A failing one counts as lost, with a warning in the log.
   AcceleratorPool(std::vector<Member> members, Engine::Limits const& limits);
   AcceleratorPool(AcceleratorPool const&) = delete;
   AcceleratorPool& operator=(AcceleratorPool const&) = delete;
 
-  /// An idle engine at `node`, the one longest idle; null if there is none. Owned by the pool.
+  /// An idle engine at `node`, the one longest idle; null: no engine is idle. Owned by the pool.
   Engine* take(int node);
   /// Precondition: take() returned `engine`, and no job of it is in flight.
   void give_back(Engine* engine);

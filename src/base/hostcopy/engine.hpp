@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-/// Moves within host memory: the engines that make them, and what chooses, watches and replaces an engine.
+/// Moves within host memory: engines, and their choice, supervision and replacement.
 namespace catena::hostcopy {
 
 /// A copy of bytes from one place to another; the two do not overlap.
@@ -44,7 +44,7 @@ class Engine {
     std::uint32_t largest_move = std::numeric_limits<std::uint32_t>::max();  ///< bytes
     std::uint32_t alignment = 1;    ///< of both addresses and the length of a move, bytes
     std::uint32_t paying_jobs = 1;  ///< jobs enqueued between two polls from which on the engine is at its best
-    int node = -1;                  ///< the NUMA node of the engine; -1: none
+    int node = -1;                  ///< the NUMA node of the engine; -1: the machine has no nodes
   };
   struct Completion {
     Job job;
@@ -60,13 +60,13 @@ class Engine {
   virtual Status register_memory(std::span<std::byte> /*memory*/) { return absl::OkStatus(); }
   /// Starts the moves of one job, in any order. Until the job is dequeued, `moves` and the memory of each move must
   /// live, and the sources must not change. ResourceExhausted: as many jobs as configured are in flight; the job may be
-  /// enqueued again later. InvalidArgument: a job that this engine cannot make (capabilities(), limits). Any other
+  /// enqueued again later. InvalidArgument: a job beyond this engine (capabilities(), limits). Any other
   /// error: the engine is lost, as in dequeue_copy().
   virtual Status enqueue_copy(Job job, std::span<const Move> moves) = 0;
-  /// Returns a completed job, each job once; nullopt if none has completed. All bytes of a moved job are in place.
+  /// Returns a completed job, each job once; nullopt: no job has completed. All bytes of a moved job are in place.
   /// Never waits. On an error the engine is lost: of the jobs in flight some bytes were moved and others not.
   virtual Result<std::optional<Completion>> dequeue_copy() = 0;
-  /// What dequeue_copy() would return; it stays there.
+  /// As dequeue_copy(), but keeps the completion.
   virtual Result<std::optional<Completion>> peek_copy() = 0;
   /// Ends all jobs in flight. Never waits long. False: the engine may still write to their destinations, whose memory
   /// must not be used again.
@@ -83,10 +83,10 @@ struct EngineKind {
   Status (*probe)();
   /// A new engine, owned by the caller and not configured. Errors: as probe().
   Result<std::unique_ptr<Engine>> (*open)();
-  std::string_view describe;  ///< what copies, in a few words
+  std::string_view describe;  ///< the copying part, in a few words
   bool is_for_tests = false;  ///< copies by other cores of this machine: never faster than the CPU
 };
-/// The kinds that are part of this room; static storage.
+/// The kinds of this component; static storage.
 std::span<const EngineKind> engine_kinds();
 inline constexpr std::string_view kCpuEngine = "cpu";
 /// Opens an engine by the name of its kind in `kinds`. InvalidArgument lists the names; other errors: as

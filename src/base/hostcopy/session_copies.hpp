@@ -32,7 +32,7 @@ class SessionCopies {
     make_moves(moves);
     started_.push_back(std::nullopt);
   }
-  /// What became of the oldest copy; unless kNone, that copy is removed. Does not poll.
+  /// The result of the oldest copy; unless kNone, the copy is removed. Does not poll.
   Next take();
   bool is_empty() const { return started_.empty(); }
 

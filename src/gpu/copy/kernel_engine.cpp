@@ -75,7 +75,7 @@ class KernelEngine final : public Engine {
     std::uint32_t parts = 0;
     for (Move const& move : moves) {
       if (move.bytes > kLargestMove || !window_of(move.from, move.bytes) || !window_of(move.to, move.bytes)) {
-        return absl::InvalidArgumentError("a move of memory that was not registered, or of more than 1 MiB");
+        return absl::InvalidArgumentError("a move of unregistered memory, or of more than 1 MiB");
       }
       parts += (move.bytes + kPartBytes - 1) / kPartBytes;
     }
@@ -217,7 +217,7 @@ Result<std::unique_ptr<Engine>> open_backend(std::string_view name) {
 
 constexpr std::array kKinds{
     hostcopy::EngineKind{"cuda", [] { return probe_backend("cuda"); }, [] { return open_backend("cuda"); },
-                         "a kernel on an NVIDIA GPU that reads and writes host memory"},
+                         "a kernel on an NVIDIA GPU, which reads and writes host memory"},
     hostcopy::EngineKind{"opencl", [] { return probe_backend("opencl"); }, [] { return open_backend("opencl"); },
                          "the same kernel on cores of the CPU", true},
 };

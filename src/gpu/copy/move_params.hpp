@@ -6,7 +6,7 @@
 /// Types shared by the host and the kernel of the copy engine. Kernels include this file.
 namespace catena::copy {
 
-/// Memory that the engine reaches at a time.
+/// Memories within reach of the engine.
 inline constexpr u32 kMoveWindows = 4;
 
 /// A part of a move: one work-group copies it.

@@ -8,8 +8,8 @@
 /// The copies of the TCP stack.
 namespace catena::stack {
 
-/// The copy engines of all rooms: `cpu`, `cpu-stream`, `dmadev`, `dmadev-skeleton`, and one by backend of devices. The
-/// order is that of messages.
+/// The copy engines of all rooms: `cpu`, `cpu-stream`, `dmadev`, `dmadev-skeleton`, and one by backend of devices. In
+/// the order of messages.
 std::vector<hostcopy::EngineKind> engine_table();
 
 }  // namespace catena::stack

@@ -21,9 +21,9 @@ class TapPort final : public FramePort {
  public:
   struct Counters {
     std::uint64_t sent = 0;
-    std::uint64_t no_room = 0;  ///< frames that the kernel did not take
+    std::uint64_t no_room = 0;  ///< frames without room in the kernel
     std::uint64_t received = 0;
-    std::uint64_t bad_checksum = 0;  ///< received frames that were dropped
+    std::uint64_t bad_checksum = 0;  ///< received frames, dropped
   };
 
   /// Makes the interface `name`, or attaches to it where it exists. PermissionDenied: needs CAP_NET_ADMIN, or an
@@ -34,9 +34,9 @@ class TapPort final : public FramePort {
   TapPort& operator=(TapPort const&) = delete;
 
   bool send(OutgoingFrame const& frame) override;
-  /// The next frame, valid until the next call; nullopt: none is there. Its TCP checksum is right.
+  /// The next frame, valid until the next call; nullopt: no frame has arrived. Its TCP checksum is right.
   std::optional<std::span<const std::byte>> receive();
-  /// Becomes readable when a frame is there.
+  /// Readable while a frame waits.
   int descriptor() const { return fd_; }
   Counters const& counters() const { return counters_; }
 

@@ -10,8 +10,8 @@ namespace catena::stack {
 /// Prepares recovery; once in a process, before the first connection.
 void start_sack();
 
-/// Marks what the blocks in the options say, and queues lost segments to be sent again; lwIP sends them when it has
-/// processed this segment. `options`: the bytes of the header's options, which lwIP may have in two parts.
+/// Marks segments by the blocks in the options, and queues lost segments for retransmission; lwIP sends them after it
+/// has processed this segment. `options`: the bytes of the header's options, which lwIP may have in two parts.
 void take_sack(tcp_pcb& pcb, u32_t acknowledged, const u8_t* options, u16_t option_bytes, const u8_t* rest,
                u16_t rest_bytes);
 

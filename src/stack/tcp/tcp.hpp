@@ -29,14 +29,14 @@ struct OutgoingFrame {
   /// 9293, 3.1). 0: the frame has all its checksums.
   std::uint16_t checksum_start = 0;
   std::uint16_t header_bytes = 0;   ///< of Ethernet, IP and TCP; with segment_bytes
-  std::uint16_t segment_bytes = 0;  ///< the frame is to be cut into segments of so many bytes of data; 0: it is not
+  std::uint16_t segment_bytes = 0;  ///< to be cut into segments with this many bytes of data; 0: sent whole
 };
 
 /// Where frames leave. Thread rule: Tcp's thread.
 class FramePort {
  public:
   virtual ~FramePort() = default;
-  /// False: there is no room, and the frame is lost; TCP sends its data again.
+  /// False: no room; the frame is lost, and TCP sends its data again.
   virtual bool send(OutgoingFrame const& frame) = 0;
 };
 
@@ -50,14 +50,14 @@ class TcpEvents {
   virtual ~TcpEvents() = default;
   /// False: the connection is reset.
   virtual bool accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) = 0;
-  /// Bytes in order. False: there is no room for them; they are offered again, later ones are lost until they are
+  /// Bytes in order. False: no room for them; they are offered again, later ones are lost until they are
   /// taken.
   virtual bool received(ConnectionId connection, std::span<const std::byte> bytes) = 0;
-  /// The peer has `bytes` more of what was written; their memory is free.
+  /// The peer has `bytes` more of the written bytes; their memory is free.
   virtual void acknowledged(ConnectionId connection, std::size_t bytes) = 0;
   /// The peer sends no more.
   virtual void peer_closed(ConnectionId connection) = 0;
-  /// The connection is gone; what was written and not acknowledged is free.
+  /// The connection is gone; all its memory is free.
   virtual void reset(ConnectionId connection) = 0;
 };
 
@@ -72,7 +72,7 @@ struct TcpOptions {
   std::optional<Network> ipv4;
   std::optional<Network> ipv6;
   std::uint32_t max_connections = 20'000;  ///< established ones; a further one is reset
-  /// Bytes of a connection that were received and not consumed(), at most; 64 KiB to 1 MiB. What received() refuses is
+  /// Most bytes of a connection received and not consumed(); 64 KiB to 1 MiB. A piece without room in received() is
   /// lost and sent again, so room for so many bytes is needed.
   std::uint32_t receive_window = 64 * 1024;
   bool cuts_segments = true;  ///< the port sends frames of up to 64 KiB as segments (TSO)
@@ -91,7 +91,7 @@ class Tcp {
 
   /// A frame has arrived. Its TCP checksum was verified by the port.
   virtual void input(std::span<const std::byte> frame) = 0;
-  /// Does what is due by time, at `now`. To be called at least each kTick.
+  /// Runs the timers due at `now`. Call it at least each kTick.
   virtual void tick(std::chrono::steady_clock::time_point now) = 0;
   static constexpr std::chrono::milliseconds kTick{10};
 
@@ -100,18 +100,18 @@ class Tcp {
   virtual Status listen(std::uint16_t port, std::uint8_t backlog) = 0;
   virtual void stop_listening(std::uint16_t port) = 0;
 
-  /// Bytes that write() takes now.
+  /// The most bytes for write() now.
   virtual std::size_t room(ConnectionId connection) const = 0;
   /// Sends bytes, which must live and stay as they are until acknowledged() or reset(). Precondition: at most room(),
-  /// and at most kMaxWrite. `more`: another write() follows at once. False: there is no memory; nothing was written.
+  /// and at most kMaxWrite. `more`: another write() follows at once. False: no memory; nothing was written.
   virtual bool write(ConnectionId connection, std::span<const std::byte> bytes, bool more) = 0;
   static constexpr std::size_t kMaxWrite = std::size_t{44} * 1460;
-  /// The application has taken `bytes` of what was received.
+  /// The application has taken `bytes` of the received ones.
   virtual void consumed(ConnectionId connection, std::size_t bytes) = 0;
-  /// Sends what was written, then ends the connection. Its number is free now, no event follows. Precondition: all that
+  /// Sends the FIN and ends the connection. Its number is free now, no event follows. Precondition: all bytes
   /// was written is acknowledged.
   virtual void close(ConnectionId connection) = 0;
-  /// Sends no more after what was written; receives on.
+  /// Sends the FIN after the written bytes; receives on.
   virtual void close_sending(ConnectionId connection) = 0;
   virtual void reset(ConnectionId connection) = 0;
   virtual std::uint32_t connections() const = 0;

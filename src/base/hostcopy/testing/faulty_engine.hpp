@@ -12,17 +12,17 @@
 
 namespace catena::hostcopy::testing {
 
-/// What a FaultyEngine does wrong, and what it counted; outlives it.
+/// The faults of a FaultyEngine, and its counters; outlives it.
 struct FaultyEngineScript {
   static constexpr std::uint32_t kNever = 0xFFFFFFFF;
-  /// Said of a job that it should not be said of.
+  /// A wrong completion.
   enum class Lie : std::uint8_t {
     kNone,
     kTwice,    ///< a completed job, again
-    kUnknown,  ///< a job that was never enqueued
-    kEarly,    ///< a job that it has not moved, and never moves
+    kUnknown,  ///< a job never enqueued
+    kEarly,    ///< a job without its bytes, which are never moved
   };
-  /// With a job that reads from an address in `illegal`.
+  /// The fault with a job whose source is in `illegal`.
   enum class Illegal : std::uint8_t {
     kRefused,  ///< InvalidArgument
     kFailed,   ///< a completion with is_moved false
@@ -31,12 +31,12 @@ struct FaultyEngineScript {
 
   std::uint32_t seed = 1;
   bool fails_to_start = false;
-  std::uint32_t max_jobs = kNever;  ///< in flight; more are refused, though configured
+  std::uint32_t max_jobs = kNever;  ///< in flight; fewer than configured
   std::uint32_t mean_polls = 3;     ///< until something completes
   bool is_ordered = false;          ///< completes the oldest job
   std::uint32_t fails_after =
       kNever;  ///< completed jobs after which the engine is lost, with the other jobs half moved
-  std::uint32_t stuck_after = kNever;  ///< enqueued jobs after which none completes any more
+  std::uint32_t stuck_after = kNever;  ///< enqueued jobs after which no job completes
   std::uint32_t lies_after = kNever;   ///< completed jobs after which it tells `lie`
   Lie lie = Lie::kNone;
   std::set<const std::byte*> illegal = {};
