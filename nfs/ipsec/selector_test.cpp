@@ -100,7 +100,7 @@ TEST(Selector, says_where_and_how_a_key_is_wrong) {
       {"{source: 10.0.0.1/8}",
        "sa.yaml:1:10: 'source' is '10.0.0.1/8', which has bits set after the prefix; write "
        "10.0.0.0/8"},
-      {"{destination: 10.0.0/8}", "sa.yaml:1:15: 'destination' is '10.0.0/8'; write an IPv4 prefix"},
+      {"{destination: 10.0.0/8}", "sa.yaml:1:15: 'destination' is '10.0.0/8'; write an IPv4 address or prefix"},
       {"{source: 10.0.0.0/33}", "'source' is '10.0.0.0/33'"},
       {"{source: 10.0.0.0/}", "'source' is '10.0.0.0/'"},
       {"{source: 256.0.0.0/8}", "'source' is '256.0.0.0/8'"},

@@ -198,6 +198,26 @@ TEST_F(AcceleratorTest, a_job_on_which_two_engines_fail_is_illegal_and_the_other
   }
 }
 
+TEST_F(AcceleratorTest, a_job_beside_a_suspect_is_made_by_the_cpu_and_makes_nothing_illegal) {
+  const std::set<const std::byte*> illegal = {jobs_[1].from.data(), jobs_[2].from.data()};
+  for (int engine = 0; engine < 4; ++engine) {
+    add({.mean_polls = 1, .is_ordered = false, .illegal = illegal, .with_illegal = FaultyEngineScript::Illegal::kHalts});
+  }
+  scripts_[0].fails_after = 0;   // with both in flight
+  scripts_[1].mean_polls = 100;  // the first of them is tried for a while
+  open();
+  jobs_[0].ticket = accelerator_->start(jobs_[0].moves);
+  jobs_[1].ticket = accelerator_->start(jobs_[1].moves);
+  accelerator_->poll();
+  ASSERT_EQ(accelerator_->counters().losses, 1U);
+  for (std::size_t job = 2; job < jobs_.size(); ++job) {  // the first one is illegal, too
+    jobs_[job].ticket = accelerator_->start(jobs_[job].moves);
+    EXPECT_EQ(accelerator_->state(jobs_[job].ticket), State::kDone);
+  }
+  const std::map<State, std::uint32_t> states = finish();
+  EXPECT_EQ(states, (std::map<State, std::uint32_t>{{State::kDone, kJobs - 1}, {State::kIllegal, 1}}));
+}
+
 TEST_F(AcceleratorTest, what_an_engine_may_still_write_is_abandoned) {
   add({.fails_after = 2, .cannot_stop = true});
   add({});

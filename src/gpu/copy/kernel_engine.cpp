@@ -183,7 +183,7 @@ class KernelEngine final : public Engine {
       oldest.jobs.clear();
       oldest.parts = 0;
       oldest.done.reset();
-      std::ranges::rotate(batches_, batches_.begin() + 1);
+      std::rotate(batches_.begin(), batches_.begin() + 1, batches_.end());
       --launched_;
     }
     return absl::OkStatus();
