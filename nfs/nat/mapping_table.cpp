@@ -292,7 +292,7 @@ bool MappingTable::load_idle(nf::StateReader& state, Protocol protocol) {
 }
 
 Status MappingTable::load(nf::StateReader& state) {
-  const Status damaged = absl::DataLossError("no table of mappings of this version");
+  Status damaged = absl::DataLossError("no table of mappings of this version");
   if (state.get<std::uint64_t>() != kStateVersion) {
     return damaged;
   }

@@ -89,9 +89,9 @@ class Pool {
   nf::testing::PacketStore store_;
   std::uint64_t now_ns_ = 0;
 };
-template <std::uint8_t protocol>
+template <std::uint8_t Number>
 Pool& pool() {
-  static Pool pool(protocol);
+  static Pool pool(Number);
   return pool;
 }
 
@@ -104,36 +104,36 @@ std::unique_ptr<nf::testing::CpuNf> make_nat() {
 }
 
 /// Calls `round(count)` for every pool of packets that has flows 0 .. kFlows - 1 in turn.
-template <std::uint8_t protocol, typename Round>
+template <std::uint8_t Number, typename Round>
 void for_every_flow(Round round) {
   for (std::uint32_t first = 0; first < kFlows; first += kPackets) {
-    pool<protocol>().refill([first](std::uint32_t i) { return flow_ends(std::min(first + i, kFlows - 1)); });
+    pool<Number>().refill([first](std::uint32_t i) { return flow_ends(std::min(first + i, kFlows - 1)); });
     round(first, std::min(kPackets, kFlows - first));
   }
 }
 
 /// A NAT that knows every flow, and the external endpoint of each.
-template <std::uint8_t protocol>
+template <std::uint8_t Number>
 struct FullNat {
   std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
   std::vector<Ends> answers = std::vector<Ends>(kFlows);
 
   FullNat() {
-    for_every_flow<protocol>([this](std::uint32_t first, std::uint32_t count) {
-      pool<protocol>().time([this](packet::Batch const& batch) { nat->process(batch); }, count);
+    for_every_flow<Number>([this](std::uint32_t first, std::uint32_t count) {
+      pool<Number>().time([this](packet::Batch const& batch) { nat->process(batch); }, count);
       for (std::uint32_t i = 0; i < count; ++i) {
-        const packet::Packet packet = pool<protocol>().all()[i];
+        const packet::Packet packet = pool<Number>().all()[i];
         answers[first + i] = {0x08080808, packet::load_be32(packet.l3() + 12), 53, packet::load_be16(packet.l4())};
       }
     });
   }
 };
 
-template <std::uint8_t protocol, typename EndsOf, typename Decide>
+template <std::uint8_t Number, typename EndsOf, typename Decide>
 void measure(benchmark::State& state, EndsOf ends_of, Decide decide) {
   for (auto _ : state) {
-    pool<protocol>().refill(ends_of);
-    state.SetIterationTime(pool<protocol>().time(decide));
+    pool<Number>().refill(ends_of);
+    state.SetIterationTime(pool<Number>().time(decide));
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kPackets);
 }
@@ -144,11 +144,11 @@ void check_drops(benchmark::State& state, nf::testing::CpuNf const& nat) {
   }
 }
 
-template <std::uint8_t protocol>
+template <std::uint8_t Number>
 void nat_lookup(benchmark::State& state) {
-  FullNat<protocol> full;
+  FullNat<Number> full;
   std::mt19937 random(1);
-  measure<protocol>(
+  measure<Number>(
       state, [&](std::uint32_t) { return flow_ends(static_cast<std::uint32_t>(random() % kFlows)); },
       [&](packet::Batch const& batch) { full.nat->process(batch); });
   check_drops(state, *full.nat);
@@ -159,23 +159,23 @@ void nat_lookup(benchmark::State& state) {
   }
 }
 
-template <std::uint8_t protocol>
+template <std::uint8_t Number>
 void nat_answers(benchmark::State& state) {
-  FullNat<protocol> full;
+  FullNat<Number> full;
   std::mt19937 random(1);
-  measure<protocol>(
+  measure<Number>(
       state, [&](std::uint32_t) { return full.answers[random() % kFlows]; },
       [&](packet::Batch const& batch) { full.nat->process(batch); });
   check_drops(state, *full.nat);
 }
 
-template <std::uint8_t protocol>
+template <std::uint8_t Number>
 void nat_create(benchmark::State& state) {
   for (auto _ : state) {
     const std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
     double seconds = 0;
-    for_every_flow<protocol>([&](std::uint32_t, std::uint32_t count) {
-      seconds += pool<protocol>().time([&](packet::Batch const& batch) { nat->process(batch); }, count);
+    for_every_flow<Number>([&](std::uint32_t, std::uint32_t count) {
+      seconds += pool<Number>().time([&](packet::Batch const& batch) { nat->process(batch); }, count);
     });
     state.SetIterationTime(seconds);
     check_drops(state, *nat);

@@ -31,7 +31,7 @@ class Classification {
 
  private:
   struct LessIgnoringCase {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the name is that of std::map
     bool operator()(std::string_view a, std::string_view b) const;
   };
 

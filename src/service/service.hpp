@@ -48,7 +48,7 @@ class Service {
           runtime::ServersFor servers_for)
       : servers_(std::move(servers)),
         socket_(std::move(socket)),
-        chains_(registry, std::move(store), servers_.get(), std::move(sharing), servers_for) {}
+        chains_(registry, std::move(store), servers_.get(), sharing, servers_for) {}
 
   OwnWork own_work_;
   std::unique_ptr<device::remote::ServerPool> servers_;  ///< null: their program is missing

@@ -201,7 +201,10 @@ TEST_F(AcceleratorTest, a_job_on_which_two_engines_fail_is_illegal_and_the_other
 TEST_F(AcceleratorTest, a_job_beside_a_suspect_is_made_by_the_cpu_and_makes_nothing_illegal) {
   const std::set<const std::byte*> illegal = {jobs_[1].from.data(), jobs_[2].from.data()};
   for (int engine = 0; engine < 4; ++engine) {
-    add({.mean_polls = 1, .is_ordered = false, .illegal = illegal, .with_illegal = FaultyEngineScript::Illegal::kHalts});
+    add({.mean_polls = 1,
+         .is_ordered = false,
+         .illegal = illegal,
+         .with_illegal = FaultyEngineScript::Illegal::kHalts});
   }
   scripts_[0].fails_after = 0;   // with both in flight
   scripts_[1].mean_polls = 100;  // the first of them is tried for a while

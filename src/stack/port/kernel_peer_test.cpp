@@ -30,7 +30,7 @@ class EchoServer final : public TcpEvents {
  public:
   void attach(Tcp& tcp) { tcp_ = &tcp; }
   bool accepted(ConnectionId connection, Endpoint const&, Endpoint const&) override {
-    ++accepted_;
+    ++taken;
     sessions_[connection] = {};
     return true;
   }
@@ -51,7 +51,7 @@ class EchoServer final : public TcpEvents {
   }
   void peer_closed(ConnectionId connection) override { sessions_[connection].is_closing = true; }
   void reset(ConnectionId connection) override {
-    ++resets_;
+    ++lost;
     sessions_.erase(connection);
   }
   /// Writes what there is room for, and closes what is at its end.
@@ -80,8 +80,8 @@ class EchoServer final : public TcpEvents {
       sessions_.erase(connection);
     }
   }
-  std::atomic<std::uint32_t> accepted_ = 0;
-  std::atomic<std::uint32_t> resets_ = 0;
+  std::atomic<std::uint32_t> taken = 0;
+  std::atomic<std::uint32_t> lost = 0;
 
  private:
   struct Piece {
@@ -209,8 +209,8 @@ TEST_F(KernelPeer, gets_back_what_it_sends_over_both_families) {
       ::close(fd);
     }
   }
-  EXPECT_EQ(server_.accepted_, 8U);
-  EXPECT_EQ(server_.resets_, 0U);
+  EXPECT_EQ(server_.taken, 8U);
+  EXPECT_EQ(server_.lost, 0U);
 }
 
 TEST_F(KernelPeer, has_many_connections_at_a_time) {
@@ -224,7 +224,7 @@ TEST_F(KernelPeer, has_many_connections_at_a_time) {
     expect_echo(fds[i], 1 + i * 7);
     ::close(fds[i]);
   }
-  EXPECT_EQ(server_.resets_, 0U);
+  EXPECT_EQ(server_.lost, 0U);
 }
 
 TEST_F(KernelPeer, gets_every_byte_though_frames_are_lost) {
@@ -242,7 +242,7 @@ TEST_F(KernelPeer, gets_every_byte_though_frames_are_lost) {
     });
   }
   std::ranges::for_each(clients, &std::thread::join);
-  EXPECT_EQ(server_.resets_, 0U);
+  EXPECT_EQ(server_.lost, 0U);
 }
 
 TEST_F(KernelPeer, a_port_that_nobody_listens_at_refuses) {
