@@ -208,6 +208,21 @@ def read_stamps(path):
     return stamps
 
 
+def not_ipv4(frame):
+    """What the record line of a frame without IPv4 says of it: its EtherType behind the tags, and IPv6's addresses."""
+    at = 12
+    while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8", b"\x91\x00", b"\x92\x00"):
+        at += 4
+    kind = int.from_bytes(frame[at:at + 2], "big")
+    if kind < 0x600:  # the length of an 802.3 frame
+        return {"ethertype": "llc"}
+    line = {"ethertype": f"{kind:#06x}"}
+    if kind == 0x86DD:
+        line["proto"] = frame[at + 8]  # the next header
+        line |= {name: str(ipaddress.IPv6Address(frame[at + 2 + begin:at + 18 + begin])) for name, begin in (("src", 8), ("dst", 24))}
+    return line
+
+
 class Model:
     """The chain, decided the slow way. `judge()` takes the packets in order."""
 
@@ -231,6 +246,8 @@ class Model:
                 line |= {"src": str(packet.source), "dst": str(packet.destination), "proto": packet.protocol}
                 if packet.ports:
                     line |= dict(zip(("sport", "dport"), packet.ports))
+            elif line["verdict"] == "drop":
+                line |= not_ipv4(packet.frame)
             yield line
 
     def decisions(self, index, packet, sent):
