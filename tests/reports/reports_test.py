@@ -324,8 +324,8 @@ class Reports(unittest.TestCase):
         frames = [frame(udp("10.9.0.5", f"192.0.2.{host}", 1000, 53, b"x")) for host in (0, 1, 4, 7)]
         results = self.for_each_place(
             f"{{name: r, type: router, on: gpu, config: {{routes: routes, ports: [{ports}]}}}}", pcap(frames),
-            lambda: [line.get("port", line.get("reason")) for line in self.lines("records")])
-        self.assertEqual(results, [1, "to_router", "broadcast", "broadcast"])
+            lambda: [line.get("port", line.get("reason", line.get("reply"))) for line in self.lines("records")])
+        self.assertEqual(results, [1, "port_unreachable", "broadcast", "broadcast"])
 
     # ---- flows
 
