@@ -191,7 +191,9 @@ void Accelerator::take_completions(Attached& attached) {
     if (completion.ok() && !*completion) {
       return;
     }
-    if (completion.ok() && is_plain(attached, **completion)) {
+    // the usual case, which costs no Status
+    if (completion.ok() && (*completion)->is_moved && options_.verify_every == 0 && !tried_ &&
+        has(attached, (*completion)->job)) {
       --attached.in_flight;
       Slot& job = slots_[slot_of((*completion)->job)];
       job.engine = nullptr;
@@ -207,19 +209,17 @@ void Accelerator::take_completions(Attached& attached) {
   }
 }
 
-bool Accelerator::is_plain(Attached const& attached, Engine::Completion const& completion) const {
-  const std::uint32_t slot = slot_of(completion.job);
-  return completion.is_moved && options_.verify_every == 0 && !tried_ && slot < slots_.size() &&
-         ticket_of(slot) == completion.job && slots_[slot].state == State::kInFlight &&
+bool Accelerator::has(Attached const& attached, Engine::Job number) const {
+  const std::uint32_t slot = slot_of(number);
+  return slot < slots_.size() && ticket_of(slot) == number && slots_[slot].state == State::kInFlight &&
          slots_[slot].engine == attached.engine;
 }
 
 Status Accelerator::complete(Attached& attached, Engine::Completion const& completion) {
-  const std::uint32_t slot = slot_of(completion.job);
-  if (slot >= slots_.size() || ticket_of(slot) != completion.job || slots_[slot].state != State::kInFlight ||
-      slots_[slot].engine != attached.engine) {
+  if (!has(attached, completion.job)) {
     return absl::InternalError(concat("it completed job ", completion.job, ", which it does not have"));
   }
+  const std::uint32_t slot = slot_of(completion.job);
   Slot& job = slots_[slot];
   if (completion.is_moved && options_.verify_every != 0 && counters_.by_engine % options_.verify_every == 0 &&
       !are_equal(job.moves)) {

@@ -109,8 +109,8 @@ class Accelerator {
   void make_by_cpu(std::uint32_t slot);
   void note_refusal();
   void take_completions(Attached& attached);
-  /// Whether a completion is the usual case: a job in flight was moved, and no check is due.
-  bool is_plain(Attached const& attached, Engine::Completion const& completion) const;
+  /// Whether the job is in flight on the attached engine.
+  bool has(Attached const& attached, Engine::Job number) const;
   Status complete(Attached& attached, Engine::Completion const& completion);
   void fail_job(std::uint32_t slot, Engine const* engine);
   bool change_engine();

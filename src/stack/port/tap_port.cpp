@@ -2,6 +2,7 @@
 #include "stack/port/tap_port.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -35,16 +36,10 @@ constexpr std::uint16_t kTcpChecksumAt = 16;
 constexpr std::size_t kMaxFrame = 65536 + 128;
 constexpr std::size_t kMaxParts = 80;
 
-std::uint16_t be16(const std::byte* at) {
-  return static_cast<std::uint16_t>(std::to_integer<unsigned>(at[0]) << 8U | std::to_integer<unsigned>(at[1]));
-}
-
+const std::uint8_t* octets(const std::byte* at) { return reinterpret_cast<const std::uint8_t*>(at); }
+std::uint16_t be16(const std::byte* at) { return packet::load_be16(octets(at)); }
 std::uint64_t sum_of(std::span<const std::byte> bytes) {
-  std::uint64_t sum = 0;
-  for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
-    sum += be16(&bytes[at]);
-  }
-  return bytes.size() % 2 == 0 ? sum : sum + (std::to_integer<unsigned>(bytes.back()) << 8U);
+  return packet::checksum_add(octets(bytes.data()), bytes.size());
 }
 
 /// Whether the TCP checksum of an IP frame is right; true for frames of other protocols.
@@ -73,11 +68,7 @@ bool has_right_checksum(std::span<const std::byte> frame) {
   if (length < header || length > ip.size()) {
     return false;
   }
-  sum += (length - header) + sum_of(ip.subspan(header, length - header));
-  while (sum > 0xFFFF) {
-    sum = (sum & 0xFFFFU) + (sum >> 16U);
-  }
-  return sum == 0xFFFF;
+  return packet::checksum_finish(sum + (length - header) + sum_of(ip.subspan(header, length - header))) == 0;
 }
 
 Status failed(std::string_view what) {

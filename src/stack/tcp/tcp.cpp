@@ -2,6 +2,7 @@
 #include "stack/tcp/tcp.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -107,10 +108,9 @@ constexpr std::uint8_t kAck = 0x10;
 constexpr std::uint16_t kLeastMss = 536;      ///< that each peer takes (RFC 9293, 3.7.1)
 constexpr std::uint16_t kQueueReserve = 300;  ///< segments that lwIP may need beside those of write()
 
-std::uint16_t load_be16(const std::byte* at) {
-  return static_cast<std::uint16_t>(std::to_integer<unsigned>(at[0]) << 8U | std::to_integer<unsigned>(at[1]));
-}
-std::uint32_t load_be32(const std::byte* at) { return std::uint32_t{load_be16(at)} << 16U | load_be16(at + 2); }
+const std::uint8_t* octets(const std::byte* at) { return reinterpret_cast<const std::uint8_t*>(at); }
+std::uint16_t load_be16(const std::byte* at) { return packet::load_be16(octets(at)); }
+std::uint32_t load_be32(const std::byte* at) { return packet::load_be32(octets(at)); }
 
 ip_addr_t to_lwip(packet::Address const& address) {
   ip_addr_t result{};
@@ -672,15 +672,10 @@ err_t LwipTcp::on_output(netif* interface, pbuf* frame) {
     outgoing.checksum_start = static_cast<std::uint16_t>(segment->tcp);
     outgoing.header_bytes = static_cast<std::uint16_t>(header);
     // one's complement sum of the pseudo header
-    std::uint64_t sum = kTcpProtocol + frame->tot_len - segment->tcp;
-    const std::size_t begin = kEthernetBytes + (segment->is_v4 ? 12 : 8);
-    const std::size_t end = begin + (segment->is_v4 ? 8 : 32);
-    for (std::size_t at = begin; at < end; at += 2) {
-      sum += load_be16(&head[at]);
-    }
-    while (sum > 0xFFFF) {
-      sum = (sum & 0xFFFFU) + (sum >> 16U);
-    }
+    const std::size_t addresses = kEthernetBytes + (segment->is_v4 ? 12 : 8);
+    const std::uint64_t added = packet::checksum_add(octets(&head[addresses]), segment->is_v4 ? 8 : 32,
+                                                     kTcpProtocol + frame->tot_len - segment->tcp);
+    const auto sum = static_cast<std::uint16_t>(~packet::checksum_finish(added));
     head[segment->tcp + kTcpChecksumAt] = static_cast<std::byte>(sum >> 8U);
     head[segment->tcp + kTcpChecksumAt + 1] = static_cast<std::byte>(sum);
     if (self.options_.cuts_segments && data > kLeastMss) {
