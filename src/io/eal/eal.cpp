@@ -77,12 +77,19 @@ std::vector<std::string> arguments_for(std::span<const std::string> extra, cpu_s
   return arguments;
 }
 
+/// memfd_create(2). DPDK 22.11 names descriptor 0, whatever that is, for memory that got no file.
+bool is_file_in_memory(int descriptor) {
+  std::error_code error;
+  const auto name = std::filesystem::read_symlink(concat("/proc/self/fd/", descriptor), error);
+  return name.native().starts_with("/memfd:");
+}
+
 /// DPDK makes files in memory with mode 0777.
 void close_memory_to_others() {
   int closed = -1;  // half a million pages may be of one file
   const auto close = [](rte_memseg_list const*, rte_memseg const* segment, void* last) {
     const int file = rte_memseg_get_fd_thread_unsafe(segment);  // the walk has the lock
-    if (file >= 0 && file != *static_cast<int*>(last)) {
+    if (file >= 0 && file != *static_cast<int*>(last) && is_file_in_memory(file)) {
       ::fchmod(file, S_IRUSR | S_IWUSR);
       *static_cast<int*>(last) = file;
     }

@@ -6,11 +6,14 @@
 #include <rte_malloc.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -95,6 +98,27 @@ TEST(EalOfASecondUser, starts_without_a_word) {
   }
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_EQ(said, "");
+}
+
+/// Ends the process: 0 where DPDK starts although it gets no file in memory, and standard input keeps its mode. DPDK
+/// then names descriptor 0 as the one of its memory.
+[[noreturn]] void start_without_files() {
+  constexpr rlim_t kLongest = 1000;
+  constexpr mode_t kMode = 0644;
+  std::FILE* const file = std::tmpfile();
+  const rlimit limit{.rlim_cur = kLongest, .rlim_max = kLongest};
+  struct stat after {};
+  const bool ready = file != nullptr && ::dup2(::fileno(file), STDIN_FILENO) == STDIN_FILENO &&
+                     ::fchmod(STDIN_FILENO, kMode) == 0 && ::setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+                     std::signal(SIGXFSZ, SIG_IGN) != SIG_ERR;
+  if (!ready || !start().ok() || ::fstat(STDIN_FILENO, &after) != 0) {
+    std::_Exit(1);
+  }
+  std::_Exit((after.st_mode & ALLPERMS) == kMode ? 0 : 2);
+}
+
+TEST(EalWithoutFiles, leaves_standard_input_alone) {
+  EXPECT_EXIT(start_without_files(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
