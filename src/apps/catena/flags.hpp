@@ -30,5 +30,7 @@ CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments);
 /// The commands of a service and of its clients. Each sets `status` to its exit status when it is done.
 void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
                           int& status);
+/// `catena stack`; sets `status` to its exit status when it is done.
+void add_stack_commands(CLI::App& app, int& status);
 
 }  // namespace catena::cli

@@ -182,6 +182,10 @@ int main(int argc, char** argv) {
   cli::ServiceArguments of_service;
   cli::add_service_commands(app, arguments, of_service, nf_path, status);
 
+#ifdef CATENA_HAS_STACK
+  cli::add_stack_commands(app, status);
+#endif
+
   std::vector<std::string> asked;
   CLI::App* help = app.add_subcommand("help", "Describe a command and its options");
   help->add_option("command", asked, "As it would be typed: run, or show program");

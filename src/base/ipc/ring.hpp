@@ -41,6 +41,8 @@ class RingCursor {
   /// Messages not yet taken; if 0, the next message wakes the reader through the socket. DataLoss if the other end
   /// reports more than `depth`.
   Result<std::uint32_t> waiting(std::uint32_t depth);
+  /// Whether messages wait, for a reader that goes on polling: it is not woken.
+  bool has_messages() const { return head_->pushed.load(std::memory_order_acquire) != taken_; }
   /// Number of the oldest message not yet taken.
   std::uint32_t number() const { return taken_; }
   void take() { ++taken_; }
@@ -140,6 +142,8 @@ class RingReader {
     }
     return std::span<const Entry>(messages_.first(cursor_.number()), entries);
   }
+  /// Whether poll() has something to return. Unlike poll() it does not ask for a wake-up.
+  bool has_messages() const { return cursor_.has_messages(); }
   /// Marks the oldest message as read.
   void take() { cursor_.take(); }
   /// 0 until the other end has closed the ring, then its reason. Messages may be left.

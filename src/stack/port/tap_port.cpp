@@ -85,6 +85,10 @@ Status failed(std::string_view what) {
 TapPort::TapPort(int fd) : fd_(fd), buffer_(sizeof(VnetHeader) + kMaxFrame) {}
 TapPort::~TapPort() { ::close(fd_); }
 
+std::unique_ptr<TapPort> TapPort::adopt(FileDescriptor tap) {
+  return std::unique_ptr<TapPort>(new TapPort(tap.release()));
+}
+
 Result<std::unique_ptr<TapPort>> TapPort::open(std::string const& name) {
   if (name.empty() || name.size() >= IFNAMSIZ) {
     return absl::InvalidArgumentError(concat("interface name '", name, "': 1 to ", IFNAMSIZ - 1, " characters"));

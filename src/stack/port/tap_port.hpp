@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/file_descriptor.hpp"
 #include "stack/tcp/tcp.hpp"
 
 namespace catena::stack {
@@ -29,6 +30,8 @@ class TapPort final : public FramePort {
   /// Makes the interface `name`, or attaches to it where it exists. PermissionDenied: needs CAP_NET_ADMIN, or an
   /// interface that belongs to this user. Unavailable: the kernel has no TAPs.
   static Result<std::unique_ptr<TapPort>> open(std::string const& name);
+  /// Takes an opened TAP, as descriptor() of another TapPort in another process.
+  static std::unique_ptr<TapPort> adopt(FileDescriptor tap);
   ~TapPort() override;
   TapPort(TapPort const&) = delete;
   TapPort& operator=(TapPort const&) = delete;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of a stack's process: TCP and the sessions of applications on one core. StackProcess starts it in a
+// sandbox; people do not.
+#include "stack/process/stack_loop.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <sys/prctl.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "base/core/log_line.hpp"
+#include "base/ipc/frames.hpp"
+#include "stack/process/settings.hpp"
+
+namespace {
+
+using namespace catena;
+using namespace catena::stack;
+
+Result<std::unique_ptr<StackLoop>> start(FileDescriptor& control) {
+  CATENA_ASSIGN_OR_RETURN(const ipc::Frame frame, ipc::receive_frame(control.get(), kMaxStackFrame));
+  CATENA_ASSIGN_OR_RETURN(const StackSettings settings, take_settings(frame.body));
+  return StackLoop::create(settings, TapPort::adopt(FileDescriptor(kStackPortFd)),
+                           FileDescriptor(::dup(control.get())));
+}
+
+}  // namespace
+
+int main(int count, char** /*arguments*/) {
+  if (count != 1) {
+    static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see `catena stack --help`\n", stderr));
+    return 2;
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("catena-stack"));
+  set_log_pattern("%v");
+  ::prctl(PR_SET_TIMERSLACK, 1);
+  FileDescriptor control(kStackControlFd);
+  Result<std::unique_ptr<StackLoop>> loop = start(control);
+  ipc::Writer answer;
+  if (!loop.ok()) {
+    answer.put_status(loop.status());
+  }
+  const StackCall call = loop.ok() ? StackCall::kReady : StackCall::kFailed;
+  if (!ipc::send_frame(control.get(), static_cast<std::uint32_t>(call), answer.bytes()).ok() || !loop.ok()) {
+    return 1;
+  }
+  (*loop)->run();
+  return 0;
+}

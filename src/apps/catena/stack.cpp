@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/catena/commands.hpp"
+#include "apps/catena/fail.hpp"
+#include "apps/catena/flags.hpp"
+#include "base/core/own_program.hpp"
+#include "service/listen.hpp"
+#include "stack/copy/engine_table.hpp"
+#include "stack/process/stack_host.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::cli {
+namespace {
+
+struct StackArguments {
+  std::string interface = "catena0";
+  std::vector<std::string> addresses{"10.123.0.2/24", "fd00:ca7e::2/64"};
+  std::vector<std::string> host_addresses{"10.123.0.1/24", "fd00:ca7e::1/64"};
+  std::string ports = "all";
+  std::string copy = "cpu";
+  std::string engine = "cpu";
+  stack::TxOptions tx;
+  std::uint32_t sessions = 1024;
+  std::uint32_t rx_kib = 64;
+  std::uint32_t tx_kib = 256;
+  std::vector<int> cpus;
+  bool json = false;
+  std::vector<std::string> program;
+};
+
+Result<stack::InterfaceAddress> parse_address(std::string const& text) {
+  const std::size_t slash = text.find('/');
+  const auto address = packet::Address::parse(std::string_view(text).substr(0, slash));
+  unsigned prefix = 0;
+  const char* const end = text.data() + text.size();
+  const char* const begin = slash == std::string::npos ? end : text.data() + slash + 1;
+  const auto parsed = std::from_chars(begin, end, prefix);
+  if (!address || parsed.ec != std::errc() || parsed.ptr != end || prefix > (address->is_v4() ? 32U : 128U)) {
+    return absl::InvalidArgumentError(
+        concat("'", text, "' is no address of an interface: write 10.123.0.2/24 or fd00::2/64"));
+  }
+  return stack::InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
+}
+
+Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
+  stack::StackHostOptions options;
+  options.interface = arguments.interface;
+  stack::StackSettings& settings = options.process.settings;
+  for (std::string const& text : arguments.addresses) {
+    CATENA_ASSIGN_OR_RETURN(const stack::InterfaceAddress address, parse_address(text));
+    auto& network = address.address.is_v4() ? settings.tcp.ipv4 : settings.tcp.ipv6;
+    if (network) {
+      return absl::InvalidArgumentError(concat("--address ", text, ": the stack has one address of each family"));
+    }
+    network = stack::TcpOptions::Network{address.address, address.prefix, std::nullopt};
+  }
+  for (std::string const& text : arguments.host_addresses) {
+    CATENA_ASSIGN_OR_RETURN(const stack::InterfaceAddress address, parse_address(text));
+    options.addresses.push_back(address);
+    auto& network = address.address.is_v4() ? settings.tcp.ipv4 : settings.tcp.ipv6;
+    if (network) {
+      network->gateway = address.address;
+    }
+  }
+  settings.tcp.mac = {2, 0xCA, 0x7E, 0, 0, 2};
+  settings.tx = arguments.tx;
+  settings.tx.mode = *stack::copy_mode_of(arguments.copy);
+  settings.engine = arguments.engine;
+  settings.shape = {arguments.sessions, arguments.rx_kib * 1024, arguments.tx_kib * 1024};
+  if (!stack::is_possible(settings.shape)) {
+    return absl::InvalidArgumentError("--sessions (to 65536), --rx and --tx (KiB, 4 to 4096) are powers of two");
+  }
+  settings.tcp.receive_window = settings.shape.rx_bytes;
+  options.process.cpus = arguments.cpus;
+  return options;
+}
+
+/// The parent of a process; 0 where it is not known.
+pid_t parent_of(pid_t pid) {
+  std::ifstream file(concat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // the name may have spaces
+  pid_t parent = 0;
+  if (name_end != std::string::npos && name_end + 4 < text.size()) {
+    std::from_chars(&text[name_end + 4], text.data() + text.size(), parent);
+  }
+  return parent;
+}
+
+/// Whether `pid` is this process or descends from it: only the program that it runs may attach.
+bool is_own(pid_t pid) {
+  constexpr int kMaxDepth = 64;
+  const pid_t own = ::getpid();
+  for (int depth = 0; pid > 1 && depth < kMaxDepth; ++depth) {
+    if (pid == own) {
+      return true;
+    }
+    pid = parent_of(pid);
+  }
+  return false;
+}
+
+/// A folder for the socket, which every user may pass: a server's workers have rights of their own.
+class Folder {
+ public:
+  static Result<Folder> make() {
+    std::error_code error;
+    std::string name = (std::filesystem::temp_directory_path(error) / "catena-stack-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0711) != 0) {
+      return absl::UnavailableError(concat(name, ": ", std::strerror(errno)));
+    }
+    return Folder(name);
+  }
+  Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  Folder& operator=(Folder&&) = delete;
+  ~Folder() {
+    std::error_code error;
+    if (!path_.empty()) {
+      std::filesystem::remove_all(path_, error);
+    }
+  }
+  std::string const& path() const { return path_; }
+
+ private:
+  explicit Folder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+Result<pid_t> spawn(std::vector<std::string> const& program, std::string const& door, std::string const& ports) {
+  CATENA_ASSIGN_OR_RETURN(const std::string library, find_own_program("libcatena-sockets.so"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGPIPE, SIG_DFL);
+    std::signal(SIGXFSZ, SIG_DFL);
+    const char* const other = std::getenv("LD_PRELOAD");
+    ::setenv("LD_PRELOAD", (other == nullptr ? library : concat(library, ":", other)).c_str(), 1);
+    ::setenv("CATENA_STACK", door.c_str(), 1);
+    ::setenv("CATENA_STACK_PORTS", ports.c_str(), 1);
+    std::vector<char*> words;
+    for (std::string const& word : program) {
+      words.push_back(const_cast<char*>(word.c_str()));
+    }
+    words.push_back(nullptr);
+    ::execvp(words[0], words.data());
+    constexpr int kNotFound = 127;
+    std::perror(words[0]);
+    std::_Exit(kNotFound);
+  }
+  return child > 0 ? Result<pid_t>(child) : absl::UnavailableError(concat("fork: ", std::strerror(errno)));
+}
+
+/// Waits for the program and for what it left behind, and passes signals on. Its exit status.
+int wait_for(pid_t program, int signals) {
+  int result = kExitFailed;
+  for (;;) {
+    signalfd_siginfo signal{};
+    if (::read(signals, &signal, sizeof signal) != sizeof signal) {
+      continue;
+    }
+    if (signal.ssi_signo != SIGCHLD) {
+      ::kill(program, static_cast<int>(signal.ssi_signo));
+      continue;
+    }
+    for (;;) {
+      int status = 0;
+      // of this thread alone: the stack's process is the child of another one
+      const pid_t ended = ::waitpid(-1, &status, WNOHANG | __WNOTHREAD);
+      if (ended == program) {
+        result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      if (ended < 0) {
+        return result;
+      }
+      if (ended == 0) {
+        break;
+      }
+    }
+  }
+}
+
+void print(stack::StackReport const& report, std::uint32_t restarts, bool as_json) {
+  const std::uint64_t all = std::max<std::uint64_t>(
+      std::accumulate(report.cycles.begin(), report.cycles.end(), std::uint64_t{0}), 1);
+  if (as_json) {
+    nlohmann::json json{{"accepted", report.sessions.accepted},
+                        {"refused", report.sessions.refused},
+                        {"violations", report.sessions.violations},
+                        {"received_bytes", report.sessions.received_bytes},
+                        {"sent_bytes", report.tx.bytes},
+                        {"pieces",
+                         {{"reference", report.tx.by_reference},
+                          {"cpu", report.tx.by_cpu},
+                          {"engine", report.tx.by_engine},
+                          {"illegal", report.tx.illegal}}},
+                        {"buffers_in_use", report.buffers_in_use},
+                        {"connections", report.connections},
+                        {"restarts", restarts}};
+    for (std::size_t part = 0; part < report.cycles.size(); ++part) {
+      json["cpu"][std::string(stack::kPartNames[part])] = report.cycles[part];
+    }
+    std::cerr << json.dump() << '\n';
+    return;
+  }
+  std::cerr << fmt::format("stack     {} connections, {} refused, {} B received, {} B sent; copied by cpu {}, engine {}\n",
+                           report.sessions.accepted, report.sessions.refused, report.sessions.received_bytes,
+                           report.tx.bytes, report.tx.by_cpu, report.tx.by_engine);
+  std::cerr << "cpu      ";
+  for (std::size_t part = 0; part < report.cycles.size(); ++part) {
+    std::cerr << fmt::format(" {} {:.0f} %", stack::kPartNames[part], 100.0 * static_cast<double>(report.cycles[part]) / static_cast<double>(all));
+  }
+  std::cerr << '\n';
+}
+
+Result<int> run_program(StackArguments const& arguments) {
+  CATENA_ASSIGN_OR_RETURN(stack::StackHostOptions options, options_of(arguments));
+  options.may_attach = &is_own;
+  CATENA_ASSIGN_OR_RETURN(const Folder folder, Folder::make());
+  const std::string path = concat(folder.path(), "/stack.sock");
+  CATENA_ASSIGN_OR_RETURN(service::ControlSocket door, service::ControlSocket::open(path));
+  constexpr mode_t kForAll = 0666;
+  if (::chmod(path.c_str(), kForAll) != 0) {
+    return absl::UnavailableError(concat(path, ": ", std::strerror(errno)));
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    sigaddset(&signals, signal);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const FileDescriptor signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // a program that goes to the background stays known
+  CATENA_ASSIGN_OR_RETURN(const auto host, stack::StackHost::start(std::move(options), FileDescriptor(door.release())));
+  CATENA_ASSIGN_OR_RETURN(const pid_t program, spawn(arguments.program, path, arguments.ports));
+  const int status = wait_for(program, signal_fd.get());
+  print(host->report(), host->restarts(), arguments.json);
+  return status;
+}
+
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (hostcopy::EngineKind const& kind : stack::engine_table()) {
+    names.emplace_back(kind.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void add_stack_commands(CLI::App& app, int& status) {
+  auto arguments = std::make_shared<StackArguments>();
+  CLI::App* const stack = app.add_subcommand("stack", "Serve unmodified programs by Catena's own TCP stack");
+  stack->require_subcommand(1);
+  CLI::App* const run = stack->add_subcommand(
+      "run", "Start a stack on a TAP interface and run a program whose TCP connections it serves");
+  run->add_option("program", arguments->program, "The program and its arguments, after --")->required();
+  run->add_option("--interface", arguments->interface, "TAP interface, made where it is missing")->capture_default_str();
+  run->add_option("--address", arguments->addresses, "Addresses of the stack, one of each family")->delimiter(',')->allow_extra_args(false);
+  run->add_option("--host-address", arguments->host_addresses, "Addresses of this machine at the interface")
+      ->delimiter(',')->allow_extra_args(false);
+  run->add_option("--ports", arguments->ports, "Ports at which the stack listens in the kernel's place: 80,443 or all")
+      ->capture_default_str();
+  run->add_option("--copy", arguments->copy, concat("Who copies sent bytes: ", stack::copy_mode_names()))
+      ->check([](std::string const& name) {
+        return stack::copy_mode_of(name) ? std::string() : concat("one of ", stack::copy_mode_names());
+      })
+      ->capture_default_str();
+  run->add_option("--engine", arguments->engine, "Copy engine, as `catena doctor` lists them")
+      ->check(CLI::IsMember(engine_names()))
+      ->capture_default_str();
+  run->add_option("--threshold", arguments->tx.threshold, "With --copy full: bytes from which on the engine copies")
+      ->capture_default_str();
+  run->add_option("--poll-at", arguments->tx.poll_at, "Copies in flight at which engines are polled at once")
+      ->capture_default_str();
+  run->add_option("--sessions", arguments->sessions, "Connections of a process of the program; a power of two")
+      ->capture_default_str();
+  run->add_option("--rx", arguments->rx_kib, "KiB of a connection's receive buffer; a power of two")
+      ->capture_default_str();
+  run->add_option("--tx", arguments->tx_kib, "KiB of a connection's send buffer; a power of two")->capture_default_str();
+  run->add_option("--cpus", arguments->cpus, "CPUs of the stack")->delimiter(',')->allow_extra_args(false);
+  run->add_flag("--json", arguments->json, "Report as one JSON object on standard error");
+  run->callback([arguments, &status] {
+    const Result<int> result = run_program(*arguments);
+    status = result.ok() ? *result : fail(result.status());
+  });
+}
+
+}  // namespace catena::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <x86intrin.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace catena::stack {
+
+/// What the stack's core does, for its CPU shares.
+enum class Part : std::uint8_t { kPort, kTcp, kSession, kCopy, kIdle };
+inline constexpr std::array<std::string_view, 5> kPartNames{"port", "tcp", "session", "copy", "idle"};
+
+/// Cycles by part: the time from enter() to the next enter(). Belongs to one thread.
+class PartClock {
+ public:
+  /// Returns the part that was entered before.
+  Part enter(Part part) {
+    const std::uint64_t now = __rdtsc();
+    cycles_[static_cast<std::size_t>(part_)] += now - since_;
+    since_ = now;
+    return std::exchange(part_, part);
+  }
+  std::array<std::uint64_t, kPartNames.size()> const& cycles() const { return cycles_; }
+
+ private:
+  std::uint64_t since_ = __rdtsc();
+  Part part_ = Part::kIdle;
+  std::array<std::uint64_t, kPartNames.size()> cycles_{};
+};
+
+}  // namespace catena::stack

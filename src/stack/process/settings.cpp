@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/process/settings.hpp"
+
+#include <type_traits>
+
+namespace catena::stack {
+
+// Plain values are sent as they are: both ends are programs of one build.
+static_assert(std::is_trivially_copyable_v<TcpOptions> && std::is_trivially_copyable_v<TxOptions> &&
+              std::is_trivially_copyable_v<SegmentShape>);
+
+void put(ipc::Writer& writer, StackSettings const& settings) {
+  writer.put(settings.tcp)
+      .put(settings.tx)
+      .put_text(settings.engine)
+      .put(settings.shape)
+      .put(settings.tx_buffer_bytes)
+      .put(settings.max_applications);
+}
+
+Result<StackSettings> take_settings(std::span<const std::byte> body) {
+  ipc::Reader reader(body);
+  StackSettings settings;
+  settings.tcp = reader.take<TcpOptions>();
+  settings.tx = reader.take<TxOptions>();
+  settings.engine = reader.take_text();
+  settings.shape = reader.take<SegmentShape>();
+  settings.tx_buffer_bytes = reader.take<std::uint64_t>();
+  settings.max_applications = reader.take<std::uint32_t>();
+  if (!reader.ok() || reader.left() != 0 || !is_possible(settings.shape)) {
+    return absl::InvalidArgumentError("settings of another version");
+  }
+  return settings;
+}
+
+}  // namespace catena::stack

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/ipc/message.hpp"
+#include "stack/copy/tx_stage.hpp"
+#include "stack/segment/segment.hpp"
+#include "stack/tcp/tcp.hpp"
+
+namespace catena::stack {
+
+/// What a stack's process is to do.
+struct StackSettings {
+  TcpOptions tcp;
+  TxOptions tx;
+  std::string engine = "cpu";  ///< of engine_table(); the CPU copies where it fails
+  SegmentShape shape;          ///< of each application; tcp.receive_window is its rx_bytes
+  std::uint64_t tx_buffer_bytes = std::uint64_t{256} << 20U;
+  std::uint32_t max_applications = 64;
+};
+
+/// Frames from the supervisor to the process, in this order: kStart once, then kConnection and kMemory for each
+/// application; and back: kReady or kFailed once, then kReport.
+enum class StackCall : std::uint32_t {
+  kStart = 1,   ///< a StackSettings
+  kConnection,  ///< the application's socket
+  kMemory,      ///< its segment, of the shape of the settings
+  kReady,
+  kFailed,  ///< a Status
+  kReport,  ///< a StackReport
+};
+inline constexpr std::uint32_t kMaxStackFrame = 4096;
+inline constexpr int kStackControlFd = 3;
+inline constexpr int kStackPortFd = 4;
+
+void put(ipc::Writer& writer, StackSettings const& settings);
+/// InvalidArgument: not what put() wrote.
+Result<StackSettings> take_settings(std::span<const std::byte> body);
+
+}  // namespace catena::stack

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/process/stack_loop.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <poll.h>
+#include <sched.h>
+
+#include "stack/copy/engine_table.hpp"
+#include "stack/segment/attach.hpp"
+
+namespace catena::stack {
+namespace {
+
+constexpr int kFramesPerRound = 64;
+constexpr int kIdleRounds = 20;  ///< before a sleep: a wake-up costs more than they do
+constexpr std::chrono::milliseconds kReportEvery{200};
+constexpr hostcopy::Engine::Limits kEngineLimits{.jobs = 1024, .moves = 1};
+
+template <typename Body>
+std::span<const std::byte> bytes_of(Body const& body) {
+  return std::as_bytes(std::span(&body, 1));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settings, std::unique_ptr<TapPort> port,
+                                                     FileDescriptor control) {
+  CATENA_ASSIGN_OR_RETURN(TxBuffers buffers, TxBuffers::create(settings.tx_buffer_bytes));
+  std::vector<hostcopy::AcceleratorPool::Member> engines;
+  const bool needs_engine = settings.tx.mode != CopyMode::kReference && settings.tx.mode != CopyMode::kCpu;
+  if (needs_engine) {
+    CATENA_ASSIGN_OR_RETURN(auto engine, hostcopy::open_engine(settings.engine, engine_table()));
+    CATENA_RETURN_IF_ERROR(engine->register_memory(buffers.memory()));
+    engines.push_back({.engine = std::move(engine), .node = -1});
+  }
+  std::unique_ptr<StackLoop> loop(
+      new StackLoop(settings, std::move(port), std::move(control), std::move(buffers), std::move(engines)));
+  CATENA_ASSIGN_OR_RETURN(loop->tcp_, Tcp::create(settings.tcp, *loop->port_, loop->server_));
+  loop->stage_ =
+      std::make_unique<TxStage>(settings.tx, *loop->tcp_, loop->accelerator_, loop->buffers_, loop->clock_);
+  loop->server_.start(*loop->tcp_, *loop->stage_);
+  return loop;
+}
+
+StackLoop::StackLoop(StackSettings const& settings, std::unique_ptr<TapPort> port, FileDescriptor control,
+                     TxBuffers buffers, std::vector<hostcopy::AcceleratorPool::Member> engines)
+    : settings_(settings),
+      port_(std::move(port)),
+      control_(std::move(control)),
+      buffers_(std::move(buffers)),
+      pool_(std::move(engines), kEngineLimits),
+      accelerator_(pool_, {}) {}
+
+StackLoop::~StackLoop() {
+  if (tcp_ != nullptr && stage_ != nullptr) {
+    server_.stop();
+  }
+  stage_.reset();
+  tcp_.reset();
+}
+
+StackReport StackLoop::report() const {
+  return {.sessions = server_.counters(),
+          .tx = stage_->counters(),
+          .copies = accelerator_.counters(),
+          .cycles = clock_.cycles(),
+          .connections = tcp_->connections(),
+          .applications = server_.applications(),
+          .buffers_in_use = buffers_.in_use()};
+}
+
+bool StackLoop::receive() {
+  for (int i = 0; i < kFramesPerRound; ++i) {
+    clock_.enter(Part::kPort);
+    const std::optional<std::span<const std::byte>> frame = port_->receive();
+    if (!frame) {
+      return i > 0;
+    }
+    clock_.enter(Part::kTcp);
+    tcp_->input(*frame);
+  }
+  return true;
+}
+
+void StackLoop::admit(FileDescriptor memory) {
+  const FileDescriptor connection = std::exchange(connection_, std::nullopt).value_or(FileDescriptor());
+  const int refused = server_.applications() >= settings_.max_applications ? EUSERS : 0;
+  FileDescriptor again(::dup(memory.get()));
+  Result<ipc::Mapping> mapping = ipc::Mapping::map(std::move(memory), Segment::bytes(settings_.shape));
+  if (refused != 0 || !again || !mapping.ok()) {
+    const RefusedBody body{.error = refused != 0 ? refused : ENOMEM};
+    static_cast<void>(ipc::send_frame(connection.get(), kRefused, bytes_of(body)));
+    return;
+  }
+  const AttachedBody body{.shape = settings_.shape};
+  if (ipc::send_frame(connection.get(), kAttached, bytes_of(body), again.get()).ok()) {
+    server_.attach(*std::move(mapping), settings_.shape, FileDescriptor(::dup(connection.get())));
+  }
+}
+
+/// Whether there was anything to do.
+bool StackLoop::serve_control(Clock::time_point now) {
+  if (now >= next_report_) {
+    next_report_ = now + kReportEvery;
+    const StackReport body = report();
+    is_over_ |=
+        !ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kReport), bytes_of(body)).ok();
+  }
+  Result<std::optional<ipc::Frame>> frame = frames_.poll(control_.get(), kMaxStackFrame);
+  if (!frame.ok()) {
+    is_over_ = true;
+    return false;
+  }
+  if (!*frame) {
+    return false;
+  }
+  const auto call = static_cast<StackCall>((*frame)->call);
+  if (call == StackCall::kConnection && (*frame)->fd) {
+    connection_ = std::move((*frame)->fd);
+  } else if (call == StackCall::kMemory && (*frame)->fd && connection_) {
+    admit(std::move((*frame)->fd));
+  } else {
+    spdlog::error("the supervisor sends a frame that does not belong here");
+    is_over_ = true;
+  }
+  return true;
+}
+
+/// Waits for a frame, a command, the supervisor or the next timer. Copies in flight are not waited for: an engine wakes
+/// nobody.
+void StackLoop::sleep() {
+  std::vector<pollfd> sockets{{.fd = port_->descriptor(), .events = POLLIN, .revents = 0},
+                              {.fd = control_.get(), .events = POLLIN, .revents = 0}};
+  server_.arm(sockets);
+  clock_.enter(Part::kSession);
+  if (server_.poll(Clock::now())) {
+    return;
+  }
+  clock_.enter(Part::kIdle);
+  ::poll(sockets.data(), sockets.size(), static_cast<int>(Tcp::kTick.count()));
+}
+
+void StackLoop::run() {
+  constexpr int kControlEvery = 256;  // rounds: a system call
+  int idle_rounds = 0;
+  for (unsigned round = 0; !is_over_; ++round) {
+    bool has_worked = receive();
+    clock_.enter(Part::kSession);
+    const Clock::time_point now = Clock::now();
+    has_worked |= server_.poll(now);
+    clock_.enter(Part::kTcp);
+    tcp_->tick(now);
+    clock_.enter(Part::kIdle);
+    if (!has_worked || round % kControlEvery == 0) {
+      has_worked |= serve_control(now);
+    }
+    if (has_worked) {
+      idle_rounds = 0;
+    } else if (stage_->is_copying() || ++idle_rounds < kIdleRounds) {
+      ::sched_yield();
+    } else {
+      sleep();
+    }
+  }
+}
+
+}  // namespace catena::stack

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/core/file_descriptor.hpp"
+#include "base/hostcopy/accelerator.hpp"
+#include "base/ipc/frames.hpp"
+#include "stack/copy/part_clock.hpp"
+#include "stack/copy/tx_buffers.hpp"
+#include "stack/port/tap_port.hpp"
+#include "stack/process/settings.hpp"
+#include "stack/process/stack_report.hpp"
+#include "stack/session/session_server.hpp"
+
+namespace catena::stack {
+
+/// The stack on one core: frames, TCP, sessions and copies, in turn. Belongs to one thread.
+class StackLoop {
+ public:
+  /// `control`: the supervisor's socket, whose frames StackCall lists. Errors: of Tcp::create(), TxBuffers::create(),
+  /// open_engine().
+  static Result<std::unique_ptr<StackLoop>> create(StackSettings const& settings, std::unique_ptr<TapPort> port,
+                                                   FileDescriptor control);
+  ~StackLoop();
+
+  /// Serves until the supervisor closes `control`.
+  void run();
+  StackReport report() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  StackLoop(StackSettings const& settings, std::unique_ptr<TapPort> port, FileDescriptor control, TxBuffers buffers,
+            std::vector<hostcopy::AcceleratorPool::Member> engines);
+  bool receive();
+  bool serve_control(Clock::time_point now);
+  void admit(FileDescriptor memory);
+  void sleep();
+
+  StackSettings settings_;
+  std::unique_ptr<TapPort> port_;
+  FileDescriptor control_;
+  ipc::FrameReader frames_;
+  std::optional<FileDescriptor> connection_;  ///< of an application whose memory comes next
+  PartClock clock_;
+  TxBuffers buffers_;
+  hostcopy::AcceleratorPool pool_;
+  hostcopy::Accelerator accelerator_;
+  SessionServer server_;
+  std::unique_ptr<Tcp> tcp_;
+  std::unique_ptr<TxStage> stage_;
+  Clock::time_point next_report_;
+  bool is_over_ = false;
+};
+
+}  // namespace catena::stack

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "stack/segment/segment.hpp"
+
+/// The first words between an application and the stack, over the application's connection: one frame from the stack,
+/// with the segment's descriptor or with an error. After it each end sends bytes to wake the other one.
+namespace catena::stack {
+
+/// Number of the frame, and of the protocol: another layout of Segment is another number.
+inline constexpr std::uint32_t kAttached = 0xCA7E0001;
+inline constexpr std::uint32_t kRefused = 0xCA7E0002;
+
+/// Body of kAttached; the frame has the segment's memory.
+struct AttachedBody {
+  SegmentShape shape;
+};
+/// Body of kRefused.
+struct RefusedBody {
+  std::int32_t error;  ///< of errno.h
+};
+
+}  // namespace catena::stack

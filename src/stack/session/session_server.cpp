@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/session/session_server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <sys/socket.h>
+
+#include "stack/segment/fifo.hpp"
+
+namespace catena::stack {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{20};
+constexpr std::uint32_t kMaxBacklog = 255;
+
+SharedEndpoint shared(Endpoint const& endpoint) {
+  SharedEndpoint result{.address = {}, .port = endpoint.port};
+  for (std::size_t i = 0; i < sizeof(std::uint64_t); ++i) {
+    const std::size_t shift = 8 * (sizeof(std::uint64_t) - 1 - i);
+    result.address[i] = static_cast<std::uint8_t>(endpoint.address.high() >> shift);
+    result.address[sizeof(std::uint64_t) + i] = static_cast<std::uint8_t>(endpoint.address.low() >> shift);
+  }
+  return result;
+}
+
+}  // namespace
+
+/// A slot of a segment, as the stack knows it: nothing here is read from shared memory.
+struct SessionServer::Session {
+  enum class State : std::uint8_t {
+    kFree,
+    kOpen,
+    kClosing,  ///< the application has closed it; the peer does not have all bytes yet
+    kLost,     ///< the connection is gone; the application has not closed it yet
+  };
+  Worker* worker = nullptr;
+  std::uint32_t slot = 0;
+  ConnectionId connection = 0;
+  State state = State::kFree;
+  bool ends_sending = false;    ///< the application sends no more
+  bool has_sent_fin = false;
+  std::uint32_t generation = 0;
+  std::uint32_t state_bits = 0;  ///< as in its StackLine
+  std::uint32_t received = 0;
+  std::uint32_t consumed = 0;
+  std::unique_ptr<TxSession> tx;  ///< while there is a connection
+};
+
+/// An application. What it can write is in its segment and its rings alone.
+struct SessionServer::Worker {
+  Worker(ipc::Mapping mapping, SegmentShape const& shape, FileDescriptor connection)
+      : socket(std::move(connection)),
+        memory(std::make_shared<ipc::Mapping>(std::move(mapping))),
+        segment(memory->bytes(), shape),
+        events(segment.events_head(), segment.events(), socket.get()),
+        commands(segment.commands_head(), segment.commands(), socket.get()),
+        sessions(shape.sessions) {
+    for (std::uint32_t slot = shape.sessions; slot > 0; --slot) {
+      sessions[slot - 1].worker = this;
+      sessions[slot - 1].slot = slot - 1;
+      free_slots.push_back(slot - 1);
+    }
+  }
+
+  /// A slot for a connection; null: none is free.
+  Session* take() {
+    if (free_slots.empty() || is_gone) {
+      return nullptr;
+    }
+    Session& session = sessions[free_slots.back()];
+    free_slots.pop_back();
+    return &session;
+  }
+  void free(Session& session) {
+    session.state = Session::State::kFree;
+    free_slots.push_back(session.slot);
+  }
+  void push(std::uint32_t number) {
+    events.next()[0] = number;
+    events.push(1);
+    has_pushed = true;
+  }
+  /// Tells the application that a session has changed.
+  void notify(Session const& session) {
+    if (segment.stack_line(session.slot).notified.exchange(1) == 0) {
+      push(session.slot);
+    }
+  }
+  void wake() {
+    if (std::exchange(has_pushed, false)) {
+      events.wake();
+    }
+  }
+
+  FileDescriptor socket;
+  std::shared_ptr<ipc::Mapping> memory;
+  Segment segment;
+  ipc::RingWriter<std::uint32_t> events;
+  ipc::RingReader<std::uint32_t> commands;
+  std::vector<Session> sessions;
+  std::vector<std::uint32_t> free_slots;
+  bool has_pushed = false;  ///< events since the last wake()
+  bool is_gone = false;     ///< only sessions that close by themselves are left
+};
+
+SessionServer::SessionServer() = default;
+SessionServer::~SessionServer() = default;
+
+void SessionServer::start(Tcp& tcp, TxStage& stage) {
+  tcp_ = &tcp;
+  stage_ = &stage;
+}
+
+void SessionServer::stop() {
+  for (auto const& worker : workers_) {
+    detach(*worker);
+    for (Session& session : worker->sessions) {
+      if (session.tx != nullptr) {
+        tcp_->reset(session.connection);
+        stage_->close(std::move(session.tx));
+      }
+    }
+  }
+  workers_.clear();
+}
+
+void SessionServer::attach(ipc::Mapping memory, SegmentShape const& shape, FileDescriptor socket) {
+  workers_.push_back(std::make_unique<Worker>(std::move(memory), shape, std::move(socket)));
+  ++counters_.attached;
+}
+
+bool SessionServer::accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) {
+  const auto listener = std::ranges::find(listeners_, local.port, &Listener::port);
+  Session* session = nullptr;
+  for (std::size_t i = 0; listener != listeners_.end() && i < listener->workers.size() && session == nullptr; ++i) {
+    session = listener->workers[listener->next++ % listener->workers.size()]->take();
+  }
+  if (session == nullptr) {
+    ++counters_.refused;
+    return false;
+  }
+  Worker& worker = *session->worker;
+  *session = {.worker = &worker,
+              .slot = session->slot,
+              .connection = connection,
+              .state = Session::State::kOpen,
+              .generation = session->generation + 1,
+              .state_bits = StackLine::kOpen,
+              .tx = stage_->open(connection, worker.segment.tx(session->slot), worker.memory)};
+  if (by_connection_.size() <= connection) {
+    by_connection_.resize(connection + 1);
+  }
+  by_connection_[connection] = session;
+  AppLine& wishes = worker.segment.app_line(session->slot);
+  wishes.wishes.store(0, std::memory_order_relaxed);
+  wishes.committed.store(0, std::memory_order_relaxed);
+  wishes.consumed.store(0, std::memory_order_relaxed);
+  wishes.wants_space.store(0, std::memory_order_relaxed);
+  StackLine& line = worker.segment.stack_line(session->slot);
+  line.state.store(StackLine::kOpen, std::memory_order_relaxed);
+  line.received.store(0, std::memory_order_relaxed);
+  line.freed.store(0, std::memory_order_relaxed);
+  line.local = shared(local);
+  line.peer = shared(peer);
+  line.generation.store(session->generation, std::memory_order_release);
+  worker.notify(*session);
+  ++counters_.accepted;
+  return true;
+}
+
+bool SessionServer::received(ConnectionId connection, std::span<const std::byte> bytes) {
+  Session& session = *by_connection_[connection];
+  if (session.state != Session::State::kOpen) {
+    tcp_->consumed(connection, bytes.size());
+    return true;
+  }
+  Worker& worker = *session.worker;
+  const std::span<std::byte> fifo = worker.segment.rx(session.slot);
+  if (bytes.size() > fifo.size() - (session.received - session.consumed)) {
+    return false;
+  }
+  counters_.received_bytes += bytes.size();
+  while (!bytes.empty()) {
+    const std::span<std::byte> piece = piece_of(fifo, session.received, bytes.size());
+    std::memcpy(piece.data(), bytes.data(), piece.size());
+    session.received += static_cast<std::uint32_t>(piece.size());
+    bytes = bytes.subspan(piece.size());
+  }
+  worker.segment.stack_line(session.slot).received.store(session.received, std::memory_order_release);
+  worker.notify(session);
+  return true;
+}
+
+void SessionServer::acknowledged(ConnectionId connection, std::size_t bytes) {
+  Session& session = *by_connection_[connection];
+  stage_->acknowledged(*session.tx, bytes);
+  changed(*session.tx);
+}
+
+void SessionServer::peer_closed(ConnectionId connection) {
+  Session& session = *by_connection_[connection];
+  session.state_bits |= StackLine::kPeerClosed;
+  if (session.state == Session::State::kOpen) {
+    session.worker->segment.stack_line(session.slot).state.store(session.state_bits, std::memory_order_release);
+    session.worker->notify(session);
+  }
+}
+
+void SessionServer::reset(ConnectionId connection) {
+  Session& session = *std::exchange(by_connection_[connection], nullptr);
+  stage_->close(std::move(session.tx));
+  if (session.state == Session::State::kClosing || session.worker->is_gone) {
+    session.worker->free(session);
+    return;
+  }
+  session.state = Session::State::kLost;
+  session.state_bits |= StackLine::kReset;
+  session.worker->segment.stack_line(session.slot).state.store(session.state_bits, std::memory_order_release);
+  session.worker->notify(session);
+}
+
+/// What has left the FIFO is the application's again.
+void SessionServer::changed(TxSession& tx) {
+  Session& session = *by_connection_[tx.connection];
+  changed_.push_back(tx.connection);
+  if (session.state != Session::State::kOpen) {
+    return;
+  }
+  Segment const& segment = session.worker->segment;
+  segment.stack_line(session.slot).freed.store(tx.freed, std::memory_order_release);
+  AppLine& wishes = segment.app_line(session.slot);
+  // the application sets this, then looks at `freed` again
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (wishes.wants_space.load(std::memory_order_relaxed) != 0 && tx.committed - tx.freed <= tx.fifo.size() / 2) {
+    wishes.wants_space.store(0, std::memory_order_relaxed);
+    session.worker->notify(session);
+  }
+}
+
+/// Sends the FIN where it is due, and ends a session whose bytes are all with the peer.
+void SessionServer::finish(Session& session) {
+  if (session.tx->is_illegal) {
+    violate(session);
+    return;
+  }
+  if (session.ends_sending && !session.has_sent_fin && session.tx->is_written()) {
+    tcp_->close_sending(session.connection);
+    session.has_sent_fin = true;
+  }
+  if (session.state == Session::State::kClosing && session.tx->is_empty()) {
+    by_connection_[session.connection] = nullptr;
+    tcp_->close(session.connection);
+    stage_->close(std::move(session.tx));
+    session.worker->free(session);
+  }
+}
+
+/// Resets a session, because of its application or of an engine.
+void SessionServer::violate(Session& session) {
+  ++counters_.violations;
+  tcp_->reset(session.connection);
+  reset(session.connection);
+}
+
+void SessionServer::serve_session(Worker& worker, Session& session) {
+  AppLine& wishes = worker.segment.app_line(session.slot);
+  wishes.commanded.exchange(0);  // before the rest is read: what is written later comes with another command
+  const std::uint32_t wished = wishes.wishes.load(std::memory_order_acquire);
+  const bool ends = (wished & (AppLine::kClose | AppLine::kAbort)) != 0;
+  if (session.state == Session::State::kLost && ends) {
+    worker.free(session);
+  }
+  if (session.state != Session::State::kOpen) {
+    return;
+  }
+  const std::uint32_t committed = wishes.committed.load(std::memory_order_acquire);
+  const std::uint32_t consumed = wishes.consumed.load(std::memory_order_acquire);
+  TxSession& tx = *session.tx;
+  const bool is_wrong = consumed - session.consumed > session.received - session.consumed ||
+                        committed - tx.committed > tx.fifo.size() - (tx.committed - tx.freed) ||
+                        (session.ends_sending && committed != tx.committed);
+  if (is_wrong) {
+    violate(session);
+    return;
+  }
+  if ((wished & AppLine::kAbort) != 0) {
+    session.state = Session::State::kClosing;
+    tcp_->reset(session.connection);
+    reset(session.connection);
+    return;
+  }
+  if (consumed != session.consumed) {
+    tcp_->consumed(session.connection, consumed - session.consumed);
+    session.consumed = consumed;
+  }
+  if ((wished & AppLine::kClose) != 0) {
+    // what it did not read would keep the window closed
+    if (session.received != session.consumed) {
+      tcp_->consumed(session.connection, session.received - session.consumed);
+      session.consumed = session.received;
+    }
+    session.state = Session::State::kClosing;
+  }
+  session.ends_sending |= (wished & (AppLine::kClose | AppLine::kShutdown)) != 0;
+  if (committed != tx.committed) {
+    tx.committed = committed;
+    stage_->submit(tx);
+  }
+  changed(tx);
+}
+
+void SessionServer::serve_listener(Worker& worker, std::uint32_t number) {
+  ListenerLine& line = worker.segment.listener(number);
+  line.commanded.exchange(0);
+  const std::uint32_t request = line.request.load(std::memory_order_acquire);
+  const std::uint32_t port = line.port.load(std::memory_order_relaxed);
+  const std::uint32_t backlog = line.backlog.load(std::memory_order_relaxed);
+  std::uint32_t error = 0;
+  if (port == 0 || port > 0xFFFF) {
+    error = EINVAL;
+  } else if (backlog == 0) {
+    unlisten(worker, static_cast<std::uint16_t>(port));
+  } else {
+    error = listen(worker, static_cast<std::uint16_t>(port), backlog);
+  }
+  line.error.store(error, std::memory_order_relaxed);
+  line.answered.store(request, std::memory_order_release);
+  worker.push(worker.segment.shape().sessions + number);
+}
+
+std::uint32_t SessionServer::listen(Worker& worker, std::uint16_t port, std::uint32_t backlog) {
+  auto listener = std::ranges::find(listeners_, port, &Listener::port);
+  if (listener == listeners_.end()) {
+    const auto most = static_cast<std::uint8_t>(std::min(backlog, kMaxBacklog));
+    if (Status const& status = tcp_->listen(port, most); !status.ok()) {
+      return ENOMEM;
+    }
+    listener = listeners_.insert(listeners_.end(), {.port = port, .workers = {}});
+  } else if (std::ranges::find(listener->workers, &worker) != listener->workers.end()) {
+    return EADDRINUSE;
+  }
+  listener->workers.push_back(&worker);
+  return 0;
+}
+
+void SessionServer::unlisten(Worker& worker, std::uint16_t port) {
+  const auto listener = std::ranges::find(listeners_, port, &Listener::port);
+  if (listener == listeners_.end() || std::erase(listener->workers, &worker) == 0 || !listener->workers.empty()) {
+    return;
+  }
+  tcp_->stop_listening(port);
+  listeners_.erase(listener);
+}
+
+bool SessionServer::serve(Worker& worker) {
+  bool has_worked = false;
+  // a ring holds each number once at most, so one round of it is bounded
+  for (std::uint32_t left = worker.segment.commands().shape().depth; left > 0 && worker.commands.has_messages(); --left) {
+    const auto command = worker.commands.poll();
+    if (!command.ok() || !command->has_value() || (*command)->size() != 1) {
+      ++counters_.violations;
+      spdlog::warn("an application writes wrong numbers to its command ring: its connections are reset");
+      detach(worker);
+      return true;
+    }
+    const std::uint32_t number = (**command)[0];
+    worker.commands.take();
+    has_worked = true;
+    const std::uint32_t sessions = worker.segment.shape().sessions;
+    if (number < sessions) {
+      serve_session(worker, worker.sessions[number]);
+    } else if (number - sessions < Segment::kListeners) {
+      serve_listener(worker, number - sessions);
+    } else {
+      ++counters_.violations;
+      detach(worker);
+      return true;
+    }
+  }
+  return has_worked;
+}
+
+bool SessionServer::poll(std::chrono::steady_clock::time_point now) {
+  bool has_worked = false;
+  for (auto const& worker : workers_) {
+    if (!worker->is_gone) {
+      has_worked |= serve(*worker);
+    }
+  }
+  has_worked |= stage_->poll(now, [this](TxSession& tx) { changed(tx); });
+  for (std::size_t i = 0; i < changed_.size(); ++i) {
+    if (Session* const session = by_connection_[changed_[i]]; session != nullptr) {
+      finish(*session);
+    }
+  }
+  changed_.clear();
+  if (now >= next_look_) {
+    next_look_ = now + kLookEvery;
+    has_worked |= detach_gone();
+  }
+  for (auto const& worker : workers_) {
+    worker->wake();
+  }
+  return has_worked;
+}
+
+void SessionServer::arm(std::vector<pollfd>& sockets) {
+  for (auto const& worker : workers_) {
+    if (!worker->is_gone) {
+      static_cast<void>(worker->commands.poll());  // an empty ring is armed by the look
+      sockets.push_back({.fd = worker->socket.get(), .events = POLLIN, .revents = 0});
+    }
+  }
+}
+
+/// Sessions that the application has closed end by themselves; all others are reset.
+void SessionServer::detach(Worker& worker) {
+  if (std::exchange(worker.is_gone, true)) {
+    return;
+  }
+  ++counters_.detached;
+  ::shutdown(worker.socket.get(), SHUT_RDWR);  // it may live on, and must notice
+  std::vector<std::uint16_t> ports;
+  for (Listener const& listener : listeners_) {
+    ports.push_back(listener.port);
+  }
+  for (const std::uint16_t port : ports) {
+    unlisten(worker, port);
+  }
+  for (Session& session : worker.sessions) {
+    if (session.state == Session::State::kOpen) {
+      tcp_->reset(session.connection);
+      reset(session.connection);
+    } else if (session.state == Session::State::kLost) {
+      worker.free(session);
+    }
+  }
+}
+
+bool SessionServer::detach_gone() {
+  for (auto const& worker : workers_) {
+    std::byte byte{};
+    if (!worker->is_gone && ::recv(worker->socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+      detach(*worker);
+    }
+  }
+  return std::erase_if(workers_, [](auto const& worker) { return worker->is_gone && worker->free_slots.size() == worker->sessions.size(); }) > 0;
+}
+
+}  // namespace catena::stack

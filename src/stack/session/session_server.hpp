@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poll.h>
+
+#include "base/core/file_descriptor.hpp"
+#include "base/ipc/mapping.hpp"
+#include "stack/copy/tx_stage.hpp"
+#include "stack/segment/segment.hpp"
+#include "stack/tcp/tcp.hpp"
+
+namespace catena::stack {
+
+struct SessionCounters {
+  std::uint64_t accepted = 0;    ///< connections that an application got
+  std::uint64_t refused = 0;     ///< connections without an application that has space; reset
+  std::uint64_t violations = 0;  ///< wrong numbers of an application: its session is reset, or all of them
+  std::uint64_t received_bytes = 0;
+  std::uint64_t attached = 0;  ///< applications, since the start
+  std::uint64_t detached = 0;
+};
+
+/// The stack's end of the sessions of all applications: hands connections to those that listen, in turn; moves
+/// received bytes to them and their commands to TCP. Every number that an application writes is checked: a wrong one
+/// costs its own session, a wrong ring all its sessions. Belongs to Tcp's thread.
+class SessionServer final : public TcpEvents {
+ public:
+  SessionServer();
+  ~SessionServer() override;
+  SessionServer(SessionServer const&) = delete;
+  SessionServer& operator=(SessionServer const&) = delete;
+
+  /// Before all else, once; both outlive all calls but the destructor.
+  void start(Tcp& tcp, TxStage& stage);
+  /// Resets all connections. Before Tcp ends.
+  void stop();
+  /// Adds an application. `memory` has Segment::bytes(shape) bytes, zeroed, and `socket` is its connection: each end
+  /// wakes the other one by bytes, and its end is the application's. Precondition: is_possible(shape).
+  void attach(ipc::Mapping memory, SegmentShape const& shape, FileDescriptor socket);
+  /// Serves commands, copies and what TCP reported, and detaches applications that are gone. Whether there was anything
+  /// to do.
+  bool poll(std::chrono::steady_clock::time_point now);
+  /// Asks all applications to wake the stack by their next command, and appends their sockets to `sockets`. Call poll()
+  /// once more before a sleep.
+  void arm(std::vector<pollfd>& sockets);
+  std::uint32_t applications() const { return static_cast<std::uint32_t>(workers_.size()); }
+  SessionCounters const& counters() const { return counters_; }
+
+  bool accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) override;
+  bool received(ConnectionId connection, std::span<const std::byte> bytes) override;
+  void acknowledged(ConnectionId connection, std::size_t bytes) override;
+  void peer_closed(ConnectionId connection) override;
+  void reset(ConnectionId connection) override;
+
+ private:
+  struct Worker;
+  struct Session;
+  struct Listener {
+    std::uint16_t port;
+    std::vector<Worker*> workers;
+    std::size_t next = 0;
+  };
+
+  bool serve(Worker& worker);
+  void serve_session(Worker& worker, Session& session);
+  void serve_listener(Worker& worker, std::uint32_t number);
+  std::uint32_t listen(Worker& worker, std::uint16_t port, std::uint32_t backlog);
+  void unlisten(Worker& worker, std::uint16_t port);
+  void changed(TxSession& tx);
+  void finish(Session& session);
+  void violate(Session& session);
+  void detach(Worker& worker);
+  bool detach_gone();
+
+  Tcp* tcp_ = nullptr;
+  TxStage* stage_ = nullptr;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Listener> listeners_;
+  std::vector<Session*> by_connection_;
+  std::vector<ConnectionId> changed_;  ///< to be looked at by finish(): TCP may not be closed within its events
+  std::chrono::steady_clock::time_point next_look_;  ///< for applications that are gone
+  SessionCounters counters_;
+};
+
+}  // namespace catena::stack
