@@ -4,11 +4,12 @@
 #include <catena/core/text.hpp>
 
 #include <arpa/inet.h>
-#include <linux/ipv6.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -31,34 +32,41 @@ ifreq request_of(std::string const& interface) {
   return request;
 }
 
-sockaddr_in v4_of(std::uint32_t address) {
-  sockaddr_in result{};
-  result.sin_family = AF_INET;
-  result.sin_addr.s_addr = htonl(address);
-  return result;
-}
+/// RTM_NEWADDR (rtnetlink(7)) and its answer.
+struct NewAddress {
+  nlmsghdr header;
+  ifaddrmsg about;
+  rtattr local;
+  std::array<std::uint8_t, 16> bytes;
+};
+struct Answer {
+  nlmsghdr header;
+  nlmsgerr error;
+};
 
-Status add_v4(int socket, std::string const& interface, InterfaceAddress const& address) {
-  ifreq request = request_of(interface);
-  const auto set = [&](unsigned long call, std::uint32_t value) {
-    const sockaddr_in raw = v4_of(value);
-    std::memcpy(&request.ifr_addr, &raw, sizeof raw);
-    return ::ioctl(socket, call, &request) == 0;
-  };
-  const std::uint32_t mask = address.prefix == 0 ? 0 : ~std::uint32_t{0} << (32U - address.prefix);
-  return set(SIOCSIFADDR, address.address.v4()) && set(SIOCSIFNETMASK, mask) ? absl::OkStatus()
-                                                                             : failed(interface, "IPv4 address");
-}
-
-Status add_v6(std::string const& interface, InterfaceAddress const& address) {
-  const FileDescriptor socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  in6_ifreq request{};
-  request.ifr6_prefixlen = address.prefix;
-  request.ifr6_ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
-  ::inet_pton(AF_INET6, packet::to_string(address.address).c_str(), &request.ifr6_addr);
-  return socket && (::ioctl(socket.get(), SIOCSIFADDR, &request) == 0 || errno == EEXIST)
-             ? absl::OkStatus()
-             : failed(interface, "IPv6 address");
+/// Adds an address at once: without a search for a duplicate, which would leave an IPv6 address unused for seconds.
+Status add(std::string const& interface, InterfaceAddress const& address) {
+  const bool is_v4 = address.address.is_v4();
+  const std::size_t bytes = is_v4 ? sizeof(in_addr) : sizeof(in6_addr);
+  NewAddress request{};
+  ::inet_pton(is_v4 ? AF_INET : AF_INET6, packet::to_string(address.address).c_str(), request.bytes.data());
+  request.local.rta_type = IFA_LOCAL;
+  request.local.rta_len = static_cast<unsigned short>(RTA_LENGTH(bytes));
+  request.about.ifa_family = is_v4 ? AF_INET : AF_INET6;
+  request.about.ifa_prefixlen = address.prefix;
+  request.about.ifa_flags = is_v4 ? 0 : IFA_F_NODAD;
+  request.about.ifa_index = ::if_nametoindex(interface.c_str());
+  request.header.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof request.about) + RTA_LENGTH(bytes));
+  request.header.nlmsg_type = RTM_NEWADDR;
+  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+  const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  Answer answer{};
+  if (!socket || ::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0 ||
+      ::recv(socket.get(), &answer, sizeof answer, 0) < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(int)))) {
+    return failed(interface, "netlink");
+  }
+  errno = -answer.error.error;
+  return errno == 0 ? absl::OkStatus() : failed(interface, concat("address ", packet::to_string(address.address)));
 }
 
 }  // namespace
@@ -74,8 +82,7 @@ Status bring_up(std::string const& interface, std::span<const InterfaceAddress> 
     return failed(interface, "up");
   }
   for (InterfaceAddress const& address : addresses) {
-    CATENA_RETURN_IF_ERROR(address.address.is_v4() ? add_v4(socket.get(), interface, address)
-                                                   : add_v6(interface, address));
+    CATENA_RETURN_IF_ERROR(add(interface, address));
   }
   return absl::OkStatus();
 }
