@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions between an application and a TCP without frames: bytes and order for every way of copying and for engines
+// that fail, and applications that write anything into shared memory.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/hostcopy/testing/faulty_engine.hpp"
+#include "base/ipc/socket_pair.hpp"
+#include "stack/segment/attachment.hpp"
+#include "stack/session/session_server.hpp"
+#include "stack/session/testing/fake_tcp.hpp"
+
+namespace catena::stack {
+namespace {
+
+using hostcopy::testing::FaultyEngine;
+using hostcopy::testing::FaultyEngineScript;
+using testing::FakeTcp;
+
+constexpr SegmentShape kShape{.sessions = 8, .rx_bytes = 4096, .tx_bytes = 64 * 1024};
+constexpr std::uint16_t kPort = 80;
+
+using Random = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
+
+std::byte byte_of(std::size_t stream, std::size_t at) {
+  return static_cast<std::byte>((stream * 131 + at * 7 + (at >> 9U)) & 0xFFU);
+}
+
+/// A stack without a process: its parts, and applications in this one.
+class Stack {
+ public:
+  Stack(TxOptions const& options, std::vector<hostcopy::AcceleratorPool::Member> engines, std::uint32_t seed)
+      : tcp(server, seed),
+        pool_(std::move(engines), {.jobs = 16, .moves = 1}),
+        accelerator_(pool_, {.patience = std::chrono::milliseconds(2), .verify_every = 1}),
+        buffers_(*TxBuffers::create(std::size_t{4} << 20U)),
+        stage_(std::make_unique<TxStage>(options, tcp, accelerator_, buffers_, clock_)) {
+    server.start(tcp, *stage_);
+  }
+  ~Stack() { server.stop(); }
+
+  std::unique_ptr<Attachment> attach() {
+    auto ends = *ipc::make_socket_pair();
+    auto memory = *ipc::Mapping::create("sessions", Segment::bytes(kShape));
+    auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), Segment::bytes(kShape));
+    server.attach(std::move(memory), kShape, std::move(ends.first));
+    return std::make_unique<Attachment>(std::move(again), kShape, std::move(ends.second));
+  }
+  /// The call waits for the stack, so that must run meanwhile.
+  int listen(Attachment& application, std::uint16_t port = kPort) {
+    std::atomic<bool> is_over = false;
+    int answer = 0;
+    std::thread asks([&] {
+      answer = application.listen(port, 5);
+      is_over = true;
+    });
+    while (!is_over) {
+      poll();
+    }
+    asks.join();
+    return answer;
+  }
+  void poll() { server.poll(std::chrono::steady_clock::now()); }
+  std::uint32_t buffers_in_use() const { return buffers_.in_use(); }
+  TxCounters const& counters() const { return stage_->counters(); }
+
+  SessionServer server;
+  FakeTcp tcp;
+
+ private:
+  hostcopy::AcceleratorPool pool_;
+  hostcopy::Accelerator accelerator_;
+  PartClock clock_;
+  TxBuffers buffers_;
+  std::unique_ptr<TxStage> stage_;
+};
+
+/// An application that sends a stream of bytes in each session, and closes.
+class Sender {
+ public:
+  explicit Sender(Attachment& attachment, Random& random) : attachment_(&attachment), random_(&random) {}
+
+  void step() {
+    std::array<catena_event, 4> events{};
+    const int count = attachment_->events(events);
+    for (int i = 0; i < count; ++i) {
+      for (catena_session session = 0; (events[i].events & CATENA_ACCEPTABLE) != 0U;) {
+        if (attachment_->accept(kPort, session) != 0) {
+          break;
+        }
+        sizes_.push_back((*random_)() % 300'000);
+        streams_.push_back({.session = session, .number = sizes_.size() - 1, .bytes = sizes_.back()});
+      }
+    }
+    for (Stream& stream : streams_) {
+      go_on(stream);
+    }
+    std::erase_if(streams_, [](Stream const& stream) { return stream.is_over; });
+  }
+  bool is_idle() const { return streams_.empty(); }
+  /// The bytes of each stream, in the order in which they began.
+  std::vector<std::size_t> const& sizes() const { return sizes_; }
+
+ private:
+  struct Stream {
+    catena_session session;
+    std::size_t number;
+    std::size_t bytes;
+    std::size_t sent = 0;
+    bool is_over = false;
+  };
+  void go_on(Stream& stream) {
+    Attachment::Session* const session = attachment_->find(stream.session);
+    if (session == nullptr || (attachment_->state(*session) & CATENA_RESET) != 0U) {
+      stream.is_over = true;
+      if (session != nullptr) {
+        attachment_->end(*session, AppLine::kClose);
+      }
+      return;
+    }
+    while (stream.sent < stream.bytes) {
+      const std::span<std::byte> space = attachment_->reserve(*session);
+      if (space.empty()) {
+        return;
+      }
+      const std::size_t count =
+          std::min({space.size(), stream.bytes - stream.sent, std::size_t{1} + (*random_)() % 70'000});
+      for (std::size_t i = 0; i < count; ++i) {
+        space[i] = byte_of(stream.number, stream.sent + i);
+      }
+      attachment_->commit(*session, static_cast<std::uint32_t>(count));
+      stream.sent += count;
+      if ((*random_)() % 4 == 0) {
+        return;
+      }
+    }
+    attachment_->end(*session, AppLine::kClose);
+    stream.is_over = true;
+  }
+
+  Attachment* attachment_;
+  Random* random_;
+  std::vector<Stream> streams_;
+  std::vector<std::size_t> sizes_;
+};
+
+/// The part of the stream that arrived is right; all of it unless the connection was reset.
+void expect_stream(FakeTcp::Connection const& connection, std::size_t number, std::string const& about) {
+  for (std::size_t i = 0; i < connection.arrived.size(); ++i) {
+    ASSERT_EQ(connection.arrived[i], byte_of(number, i)) << about << ", stream " << number << ", byte " << i;
+  }
+}
+
+struct Engines {
+  std::vector<std::unique_ptr<FaultyEngineScript>> scripts;
+  std::vector<hostcopy::AcceleratorPool::Member> members;
+};
+
+Engines random_engines(Random& random) {
+  Engines engines;
+  for (std::uint32_t i = random() % 3; i > 0; --i) {
+    auto script = std::make_unique<FaultyEngineScript>();
+    script->seed = static_cast<std::uint32_t>(random());
+    script->mean_polls = 1 + random() % 4;
+    script->is_ordered = random() % 2 == 0;
+    script->max_jobs = 1 + random() % 16;
+    script->fails_after = random() % 3 == 0 ? random() % 20 : FaultyEngineScript::kNever;
+    script->lies_after = random() % 4 == 0 ? 1 + random() % 20 : FaultyEngineScript::kNever;
+    script->lie = static_cast<FaultyEngineScript::Lie>(random() % 4);
+    engines.members.push_back({.engine = std::make_unique<FaultyEngine>(*script), .node = -1});
+    engines.scripts.push_back(std::move(script));
+  }
+  return engines;
+}
+
+class Modes : public ::testing::TestWithParam<CopyMode> {
+ protected:
+  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+  void TearDown() override { spdlog::set_level(spdlog::level::info); }
+};
+
+void run_schedule(CopyMode mode, std::uint32_t seed) {
+  const std::string about = fmt::format("{}, seed {}", to_string(mode), seed);
+  Random random(seed);
+  Engines engines = random_engines(random);
+  TxOptions options{.mode = mode, .threshold = static_cast<std::uint32_t>(random() % 4000), .poll_at = 2};
+  options.poll_every = std::chrono::nanoseconds(random() % 3 * 1000);
+  Stack stack(options, std::move(engines.members), seed);
+  const std::unique_ptr<Attachment> attachment = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  Sender sender(*attachment, random);
+  std::vector<std::size_t> streams;  // by connection
+  constexpr std::size_t kConnections = 12;
+  const auto is_over = [&] {
+    return stack.tcp.all().size() >= kConnections && sender.is_idle() &&
+           std::ranges::all_of(stack.tcp.all(), [](auto const& each) { return each.is_over; });
+  };
+  for (int round = 0; !is_over(); ++round) {
+    ASSERT_LT(round, 1'000'000) << about << ": it hangs";
+    if (stack.tcp.all().size() < kConnections && random() % 4 == 0 && stack.tcp.connect(kPort)) {
+      streams.resize(stack.tcp.all().size(), static_cast<std::size_t>(-1));
+      streams.back() = sender.sizes().size();  // in order: accepted before the next one
+      stack.poll();
+      sender.step();
+    }
+    sender.step();
+    stack.poll();
+    for (std::size_t i = 0; i < stack.tcp.all().size(); ++i) {
+      if (!stack.tcp.all()[i].is_over && random() % 2 == 0) {
+        if (random() % 400 == 0) {
+          stack.tcp.reset_as_peer(i);
+        } else {
+          stack.tcp.acknowledge(i, 1 + random() % 100'000);
+        }
+      }
+    }
+  }
+  for (int i = 0; i < 1000; ++i) {
+    stack.poll();  // what engines still hold
+  }
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i] != static_cast<std::size_t>(-1)) {
+      FakeTcp::Connection const& connection = stack.tcp.all()[i];
+      expect_stream(connection, streams[i], about);
+      if (!connection.is_reset) {
+        EXPECT_EQ(connection.arrived.size(), sender.sizes()[streams[i]]) << about;
+      }
+    }
+  }
+  EXPECT_EQ(stack.tcp.faults, 0U) << about;
+  EXPECT_EQ(stack.buffers_in_use(), 0U) << about;
+}
+
+TEST_P(Modes, bring_each_byte_once_and_in_order_whatever_engines_do) {
+  const char* const wish = std::getenv("CATENA_SESSION_SCHEDULES");
+  const auto schedules = static_cast<std::uint32_t>(wish == nullptr ? 20 : std::strtoul(wish, nullptr, 10));
+  for (std::uint32_t seed = 1; seed <= schedules && !HasFatalFailure(); ++seed) {
+    run_schedule(GetParam(), seed);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Modes,
+                         ::testing::Values(CopyMode::kReference, CopyMode::kCpu, CopyMode::kSync, CopyMode::kAsync,
+                                           CopyMode::kFull),
+                         [](auto const& of) { return std::string(to_string(of.param)); });
+
+class Sessions : public ::testing::Test {
+ protected:
+  /// An accepted session.
+  Attachment::Session& accept(Attachment& attachment) {
+    EXPECT_TRUE(stack.tcp.connect(kPort));
+    stack.poll();
+    std::array<catena_event, 8> events{};
+    EXPECT_GE(attachment.events(events), 1);
+    EXPECT_EQ(attachment.accept(kPort, last), 0);
+    return *attachment.find(last);
+  }
+
+  Stack stack{{.mode = CopyMode::kCpu}, {}, 1};
+  catena_session last = 0;
+};
+
+TEST_F(Sessions, received_bytes_wrap_and_are_credited_as_they_are_consumed) {
+  const auto attachment = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  Attachment::Session& session = accept(*attachment);
+  std::size_t sent = 0;
+  std::size_t seen = 0;
+  while (seen < 20'000) {
+    std::array<std::byte, 1000> bytes{};
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = byte_of(1, sent + i);
+    }
+    const std::size_t free = kShape.rx_bytes - (sent - seen);
+    ASSERT_EQ(stack.tcp.send(0, bytes), free >= bytes.size());
+    sent += free >= bytes.size() ? bytes.size() : 0;
+    if (free < bytes.size()) {
+      const std::span<const std::byte> piece = attachment->peek(session);
+      for (std::size_t i = 0; i < piece.size(); ++i) {
+        ASSERT_EQ(piece[i], byte_of(1, seen + i));
+      }
+      seen += piece.size();
+      attachment->consume(session, static_cast<std::uint32_t>(piece.size()));
+      stack.poll();
+    }
+  }
+  EXPECT_GE(stack.tcp.all()[0].credited + kShape.rx_bytes / 4, seen);
+}
+
+TEST_F(Sessions, connections_are_dealt_in_turn_to_those_that_listen) {
+  const auto first = stack.attach();
+  const auto second = stack.attach();
+  ASSERT_EQ(stack.listen(*first), 0);
+  ASSERT_EQ(stack.listen(*second), 0);
+  EXPECT_EQ(stack.listen(*first), -EADDRINUSE);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(stack.tcp.connect(kPort));
+  }
+  stack.poll();
+  for (auto const& attachment : {first.get(), second.get()}) {
+    std::array<catena_event, 8> events{};
+    attachment->events(events);
+    catena_session session = 0;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(attachment->accept(kPort, session), 0);
+    }
+    EXPECT_EQ(attachment->accept(kPort, session), -EAGAIN);
+  }
+  EXPECT_FALSE(stack.tcp.connect(kPort + 1));
+}
+
+TEST_F(Sessions, an_application_that_ends_loses_its_own_connections_alone) {
+  const auto stays = stack.attach();
+  auto goes = stack.attach();
+  ASSERT_EQ(stack.listen(*stays), 0);
+  ASSERT_EQ(stack.listen(*goes), 0);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(stack.tcp.connect(kPort));
+  }
+  goes.reset();
+  while (stack.server.applications() == 2) {
+    stack.poll();
+  }
+  EXPECT_EQ(std::ranges::count_if(stack.tcp.all(), [](auto const& each) { return each.is_reset; }), 2);
+  EXPECT_TRUE(stack.tcp.connect(kPort)) << "to the one that is left";
+  EXPECT_EQ(stack.tcp.listeners, 1);
+}
+
+TEST_F(Sessions, closing_sends_the_rest_and_then_the_fin) {
+  const auto attachment = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  Attachment::Session& session = accept(*attachment);
+  std::ranges::fill(attachment->reserve(session).first(5000), std::byte{7});
+  attachment->commit(session, 5000);
+  attachment->end(session, AppLine::kClose);
+  EXPECT_EQ(attachment->find(last), nullptr);
+  while (stack.tcp.all()[0].written < 5000) {
+    stack.poll();
+  }
+  stack.poll();
+  EXPECT_TRUE(stack.tcp.all()[0].has_fin) << "with the last bytes, not after their acknowledgement";
+  EXPECT_FALSE(stack.tcp.all()[0].is_over);
+  stack.tcp.acknowledge(0, 5000);
+  stack.poll();
+  EXPECT_TRUE(stack.tcp.all()[0].is_over);
+  EXPECT_FALSE(stack.tcp.all()[0].is_reset);
+  EXPECT_EQ(stack.buffers_in_use(), 0U);
+}
+
+TEST_F(Sessions, a_reset_one_keeps_its_received_bytes_until_it_is_closed) {
+  const auto attachment = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  Attachment::Session& session = accept(*attachment);
+  ASSERT_TRUE(stack.tcp.send(0, std::array{std::byte{1}, std::byte{2}}));
+  stack.tcp.reset_as_peer(0);
+  EXPECT_NE(attachment->state(session) & CATENA_RESET, 0U);
+  EXPECT_EQ(attachment->peek(session).size(), 2U);
+  for (std::uint32_t i = 0; i < kShape.sessions; ++i) {
+    EXPECT_EQ(stack.tcp.connect(kPort), i + 1 < kShape.sessions) << "its slot is taken until then";
+  }
+  attachment->end(session, AppLine::kClose);
+  stack.poll();
+  EXPECT_TRUE(stack.tcp.connect(kPort));
+}
+
+TEST_F(Sessions, wrong_numbers_of_a_session_cost_that_session) {
+  const auto attachment = stack.attach();
+  const auto other = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  for (const auto& spoil : std::initializer_list<void (*)(AppLine&)>{
+           [](AppLine& line) { line.committed = kShape.tx_bytes + 1; }, [](AppLine& line) { line.consumed = 1; },
+           [](AppLine& line) { line.committed = 0x80000000; }, [](AppLine& line) { line.consumed = 0xFFFFFFFF; }}) {
+    Attachment::Session& bad = accept(*attachment);
+    const catena_session number = last;
+    Attachment::Session& good = accept(*attachment);
+    spoil(attachment->segment().app_line(bad.slot));
+    attachment->commit(good, 10);
+    attachment->shutdown(bad);
+    stack.poll();
+    EXPECT_NE(attachment->state(*attachment->find(number)) & CATENA_RESET, 0U);
+    EXPECT_EQ(attachment->state(good) & CATENA_RESET, 0U);
+    attachment->end(bad, AppLine::kClose);
+    attachment->end(good, AppLine::kAbort);
+    stack.poll();
+  }
+  EXPECT_EQ(stack.server.counters().violations, 4U);
+  EXPECT_EQ(stack.server.applications(), 2U);
+}
+
+/// Whatever an application writes anywhere, at any time: another one's stream arrives whole, and all memory is back.
+TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
+  Random random(7);
+  spdlog::set_level(spdlog::level::off);
+  const char* const wish = std::getenv("CATENA_HOSTILE_ROUNDS");
+  const int rounds = wish == nullptr ? 60 : std::atoi(wish);
+  for (int round = 0; round < rounds; ++round) {
+    const auto honest = stack.attach();
+    auto hostile = stack.attach();
+    ASSERT_EQ(stack.listen(*honest), 0);
+    ASSERT_EQ(stack.listen(*hostile, kPort + 1), 0);
+    Segment const& segment = hostile->segment();
+    const std::size_t control_bytes = segment.rx(0).data() - reinterpret_cast<std::byte*>(&segment.events_head());
+    auto* const control = reinterpret_cast<std::byte*>(&segment.events_head());
+    for (int i = 0; i < 6; ++i) {
+      stack.tcp.connect(kPort + 1);
+    }
+    const std::size_t stream = stack.tcp.all().size();
+    Attachment::Session& session = accept(*honest);
+    std::size_t sent = 0;
+    while (stack.tcp.all()[stream].arrived.size() < 100'000) {
+      for (int i = 0; i < 8; ++i) {
+        // whole words, as ring positions and lines are, and commands that lead to them
+        const std::uint32_t word = random() % 3 == 0 ? random() % 64 : random();
+        std::memcpy(control + random() % (control_bytes / 4) * 4, &word, sizeof word);
+        AppLine& line = segment.app_line(random() % kShape.sessions);
+        line.wishes = random() % 8 == 0 ? random() : 0;
+        line.committed = random() % 2 == 0 ? random() % 70'000 : random();
+      }
+      if (random() % 4 == 0) {
+        segment.commands_head().pushed.fetch_add(1 + random() % 2);
+      }
+      const std::span<std::byte> space = honest->reserve(session);
+      const std::size_t count = std::min<std::size_t>(space.size(), 5000);
+      for (std::size_t i = 0; i < count; ++i) {
+        space[i] = byte_of(3, sent + i);
+      }
+      honest->commit(session, static_cast<std::uint32_t>(count));
+      sent += count;
+      stack.poll();
+      for (std::size_t i = stream >= 6 ? stream - 6 : 0; i <= stream; ++i) {
+        if (!stack.tcp.all()[i].is_over) {
+          stack.tcp.acknowledge(i, 20'000);
+        }
+      }
+    }
+    expect_stream(stack.tcp.all()[stream], 3, "the honest one");
+    ASSERT_EQ(stack.tcp.faults, 0U);
+    honest->end(session, AppLine::kAbort);
+    stack.poll();
+    hostile.reset();
+    while (stack.server.applications() > 1) {
+      for (std::size_t i = stream >= 6 ? stream - 6 : 0; i <= stream; ++i) {
+        if (!stack.tcp.all()[i].is_over) {
+          stack.tcp.acknowledge(i, 200'000);
+        }
+      }
+      stack.poll();
+    }
+    std::byte end{};
+    ASSERT_NE(::recv(honest->descriptor(), &end, 1, MSG_PEEK | MSG_DONTWAIT), 0) << "it was not detached";
+    ASSERT_EQ(stack.tcp.connections(), 0U);
+    ASSERT_EQ(stack.buffers_in_use(), 0U);
+    stack.server.stop();
+  }
+  spdlog::set_level(spdlog::level::info);
+}
+
+}  // namespace
+}  // namespace catena::stack
