@@ -3,16 +3,17 @@
 // library on this machine. What it writes, tools/render-bench makes pages of.
 #include <CLI/CLI.hpp>
 
-#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "bench/adaptchain/adaptchain.hpp"
 #include "bench/common/results.hpp"
 #include "bench/gnet/gnet.hpp"
+#include "bench/havs/havs.hpp"
 #include "bench/isoptr/isoptr.hpp"
 #include "bench/nca/nca.hpp"
 #include "bench/simmer/simmer.hpp"
@@ -23,7 +24,13 @@ namespace {
 
 enum ExitStatus : int { kOk = 0, kFailed = 1, kUsage = 2 };
 
-std::array<Part, 5> all_parts() { return {adaptchain_part(), isoptr_part(), gnet_part(), simmer_part(), nca_part()}; }
+std::vector<Part> all_parts() {
+  std::vector<Part> parts{adaptchain_part(), isoptr_part(), gnet_part(), simmer_part(), nca_part()};
+#ifdef CATENA_HAS_STACK
+  parts.push_back(havs_part());
+#endif
+  return parts;
+}
 
 int fail(Status const& status, ExitStatus exit_status) {
   std::cerr << "catena-bench: " << status.message() << '\n';
@@ -81,8 +88,8 @@ int bench(int argc, char** argv) {
     typed += i == 0 ? std::filesystem::path(argv[i]).filename().string() : " " + std::string(argv[i]);
   }
   int status = kOk;
-  const std::array<Part, 5> parts = all_parts();
-  std::array<Told, parts.size()> told;
+  const std::vector<Part> parts = all_parts();
+  std::vector<Told> told(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     CLI::App* command = app.add_subcommand(parts[i].name, parts[i].help);
     told[i].command = typed;

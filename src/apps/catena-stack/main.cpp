@@ -14,6 +14,8 @@
 
 #include "base/core/log_line.hpp"
 #include "base/ipc/frames.hpp"
+#include "stack/copy/engine_table.hpp"
+#include "stack/port/tap_port.hpp"
 #include "stack/process/settings.hpp"
 
 namespace {
@@ -24,7 +26,11 @@ using namespace catena::stack;
 Result<std::unique_ptr<StackLoop>> start(FileDescriptor& control) {
   CATENA_ASSIGN_OR_RETURN(const ipc::Frame frame, ipc::receive_frame(control.get(), kMaxStackFrame));
   CATENA_ASSIGN_OR_RETURN(const StackSettings settings, take_settings(frame.body));
-  return StackLoop::create(settings, TapPort::adopt(FileDescriptor(kStackPortFd)),
+  std::unique_ptr<hostcopy::Engine> engine;
+  if (settings.tx.mode != CopyMode::kReference && settings.tx.mode != CopyMode::kCpu) {
+    CATENA_ASSIGN_OR_RETURN(engine, hostcopy::open_engine(settings.engine, engine_table()));
+  }
+  return StackLoop::create(settings, TapPort::adopt(FileDescriptor(kStackPortFd)), std::move(engine),
                            FileDescriptor(::dup(control.get())));
 }
 

@@ -2,6 +2,7 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/flags.hpp"
+#include "apps/catena/guest_program.hpp"
 #include "base/core/own_program.hpp"
 #include "service/listen.hpp"
 #include "stack/copy/engine_table.hpp"
@@ -13,18 +14,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -99,32 +95,6 @@ Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
   return options;
 }
 
-/// The parent of a process; 0 where it is not known.
-pid_t parent_of(pid_t pid) {
-  std::ifstream file(concat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');  // the name may have spaces
-  pid_t parent = 0;
-  if (name_end != std::string::npos && name_end + 4 < text.size()) {
-    std::from_chars(&text[name_end + 4], text.data() + text.size(), parent);
-  }
-  return parent;
-}
-
-/// Whether `pid` is this process or descends from it: only the program that it runs may attach.
-bool is_own(pid_t pid) {
-  constexpr int kMaxDepth = 64;
-  const pid_t own = ::getpid();
-  for (int depth = 0; pid > 1 && depth < kMaxDepth; ++depth) {
-    if (pid == own) {
-      return true;
-    }
-    pid = parent_of(pid);
-  }
-  return false;
-}
-
 /// A folder for the socket, which every user may pass: a server's workers have rights of their own.
 class Folder {
  public:
@@ -150,61 +120,6 @@ class Folder {
   explicit Folder(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
-
-Result<pid_t> spawn(std::vector<std::string> const& program, std::string const& door, std::string const& ports) {
-  CATENA_ASSIGN_OR_RETURN(const std::string library, find_own_program("libcatena-sockets.so"));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    std::signal(SIGPIPE, SIG_DFL);
-    std::signal(SIGXFSZ, SIG_DFL);
-    const char* const other = std::getenv("LD_PRELOAD");
-    ::setenv("LD_PRELOAD", (other == nullptr ? library : concat(library, ":", other)).c_str(), 1);
-    ::setenv("CATENA_STACK", door.c_str(), 1);
-    ::setenv("CATENA_STACK_PORTS", ports.c_str(), 1);
-    std::vector<char*> words;
-    for (std::string const& word : program) {
-      words.push_back(const_cast<char*>(word.c_str()));
-    }
-    words.push_back(nullptr);
-    ::execvp(words[0], words.data());
-    constexpr int kNotFound = 127;
-    std::perror(words[0]);
-    std::_Exit(kNotFound);
-  }
-  return child > 0 ? Result<pid_t>(child) : absl::UnavailableError(concat("fork: ", std::strerror(errno)));
-}
-
-/// Waits for the program and for what it left behind, and passes signals on. Its exit status.
-int wait_for(pid_t program, int signals) {
-  int result = kExitFailed;
-  for (;;) {
-    signalfd_siginfo signal{};
-    if (::read(signals, &signal, sizeof signal) != sizeof signal) {
-      continue;
-    }
-    if (signal.ssi_signo != SIGCHLD) {
-      ::kill(program, static_cast<int>(signal.ssi_signo));
-      continue;
-    }
-    for (;;) {
-      int status = 0;
-      // of this thread alone: the stack's process is the child of another one
-      const pid_t ended = ::waitpid(-1, &status, WNOHANG | __WNOTHREAD);
-      if (ended == program) {
-        result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      }
-      if (ended < 0) {
-        return result;
-      }
-      if (ended == 0) {
-        break;
-      }
-    }
-  }
-}
 
 void print(stack::StackReport const& report, std::uint32_t restarts, bool as_json) {
   const std::uint64_t all = std::max<std::uint64_t>(
@@ -241,25 +156,22 @@ void print(stack::StackReport const& report, std::uint32_t restarts, bool as_jso
 
 Result<int> run_program(StackArguments const& arguments) {
   CATENA_ASSIGN_OR_RETURN(stack::StackHostOptions options, options_of(arguments));
-  options.may_attach = &is_own;
+  CATENA_ASSIGN_OR_RETURN(const std::string library, find_own_program("libcatena-sockets.so"));
+  CATENA_ASSIGN_OR_RETURN(GuestProgram program, GuestProgram::prepare(arguments.program));
+  options.may_attach = [&program](pid_t pid) { return program.has(pid); };
   CATENA_ASSIGN_OR_RETURN(const Folder folder, Folder::make());
   const std::string path = concat(folder.path(), "/stack.sock");
   CATENA_ASSIGN_OR_RETURN(service::ControlSocket door, service::ControlSocket::open(path));
-  constexpr mode_t kForAll = 0666;
+  constexpr mode_t kForAll = 0666;  // a server's workers have rights of their own; may_attach decides
   if (::chmod(path.c_str(), kForAll) != 0) {
     return absl::UnavailableError(concat(path, ": ", std::strerror(errno)));
   }
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    sigaddset(&signals, signal);
-  }
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const FileDescriptor signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // a program that goes to the background stays known
   CATENA_ASSIGN_OR_RETURN(const auto host, stack::StackHost::start(std::move(options), FileDescriptor(door.release())));
-  CATENA_ASSIGN_OR_RETURN(const pid_t program, spawn(arguments.program, path, arguments.ports));
-  const int status = wait_for(program, signal_fd.get());
+  const char* const other = std::getenv("LD_PRELOAD");
+  CATENA_RETURN_IF_ERROR(program.start({{"LD_PRELOAD", other == nullptr ? library : concat(library, ":", other)},
+                                        {"CATENA_STACK", path},
+                                        {"CATENA_STACK_PORTS", arguments.ports}}));
+  const int status = program.wait();
   print(host->report(), host->restarts(), arguments.json);
   return status;
 }

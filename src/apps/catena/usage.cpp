@@ -57,6 +57,10 @@ constexpr std::array kExamples{
         "catena run",
         "  catena run chain.yaml\n  catena run chain.yaml --rx pcap:in.pcap --tx pcap:out.pcap --record out.jsonl\n"},
     Example{"catena check", "  catena check chain.yaml\n  catena check -v --rx pcap:in.pcap chain.yaml\n"},
+    Example{"catena stack", "  catena stack run -- nginx -g 'daemon off;'\n"},
+    Example{"catena stack run",
+            "  catena stack run -- nginx -g 'daemon off;'\n  catena stack run --copy full --engine cpu-stream --ports 80 -- "
+            "./server\n"},
     Example{"catena check-kernel",
             "  catena check-kernel my_nf/my_nf.kernel.cpp my_nf/my_nf.layout.hpp --define LANES=8\n"},
     Example{"catena plan", "  catena plan chain.yaml --device cuda\n"},
@@ -234,6 +238,9 @@ std::string usage_error(CLI::App const& app, std::vector<std::string> const& wor
   for (std::string const& word : words) {
     if (std::exchange(is_value, false)) {
       continue;
+    }
+    if (word == "--") {
+      break;  // the rest is another program's
     }
     if (word.starts_with('-') && word.size() > 1) {
       const std::string name = word.substr(0, word.find('='));

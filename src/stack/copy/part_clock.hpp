@@ -25,12 +25,28 @@ class PartClock {
     since_ = now;
     return std::exchange(part_, part);
   }
+  /// Begins a round of the stack's loop.
+  void begin_round() {
+    enter(part_);
+    before_round_ = cycles_;
+  }
+  /// The round found nothing to do: its time was idle.
+  void forget_round() {
+    enter(part_);
+    std::uint64_t spent = 0;
+    for (std::size_t i = 0; i < cycles_.size(); ++i) {
+      spent += cycles_[i] - before_round_[i];
+    }
+    cycles_ = before_round_;
+    cycles_[static_cast<std::size_t>(Part::kIdle)] += spent;
+  }
   std::array<std::uint64_t, kPartNames.size()> const& cycles() const { return cycles_; }
 
  private:
   std::uint64_t since_ = __rdtsc();
   Part part_ = Part::kIdle;
   std::array<std::uint64_t, kPartNames.size()> cycles_{};
+  std::array<std::uint64_t, kPartNames.size()> before_round_{};
 };
 
 }  // namespace catena::stack

@@ -68,7 +68,7 @@ bool TxStage::take(TxSession& session, std::span<std::byte> bytes) {
   const auto count = static_cast<std::uint32_t>(bytes.size());
   if (options_.mode == CopyMode::kReference) {
     const bool more = session.submitted + count != session.committed;
-    if (!tcp_->write(session.connection, bytes, more)) {
+    if (!write(session, bytes, more)) {
       wait(session);
       return false;
     }
@@ -86,6 +86,13 @@ bool TxStage::take(TxSession& session, std::span<std::byte> bytes) {
   session.submitted += count;
   counters_.bytes += count;
   return true;
+}
+
+bool TxStage::write(TxSession const& session, std::span<const std::byte> bytes, bool more) {
+  const Part before = clock_->enter(Part::kTcp);
+  const bool is_written = tcp_->write(session.connection, bytes, more);
+  clock_->enter(before);
+  return is_written;
 }
 
 void TxStage::copy(TxSession& session, std::span<std::byte> bytes, TxBuffers::Buffer const& buffer) {
@@ -132,7 +139,7 @@ void TxStage::write_copied(TxSession& session) {
   }
   while (session.ready > 0 && !session.is_illegal) {
     TxSession::Piece& piece = session.copying.front();
-    if (!tcp_->write(session.connection, {piece.buffer.data, piece.move.bytes}, session.ready > 1)) {
+    if (!write(session, {piece.buffer.data, piece.move.bytes}, session.ready > 1)) {
       wait(session);
       return;
     }

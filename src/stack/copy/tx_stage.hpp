@@ -124,6 +124,7 @@ class TxStage {
   /// Takes the next `bytes` from the FIFO. False: the session waits.
   bool take(TxSession& session, std::span<std::byte> bytes);
   void copy(TxSession& session, std::span<std::byte> bytes, TxBuffers::Buffer const& buffer);
+  bool write(TxSession const& session, std::span<const std::byte> bytes, bool more);
   /// Writes the oldest pieces whose bytes are in place.
   void write_copied(TxSession& session);
   void wait(TxSession& session);

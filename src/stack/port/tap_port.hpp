@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "base/core/file_descriptor.hpp"
-#include "stack/tcp/tcp.hpp"
+#include "stack/port/port.hpp"
 
 namespace catena::stack {
 
 /// A TAP interface of the kernel, with virtio headers: the kernel completes checksums, cuts large frames into segments,
 /// and gives large frames in. Belongs to one thread at a time.
-class TapPort final : public FramePort {
+class TapPort final : public Port {
  public:
   struct Counters {
     std::uint64_t sent = 0;
@@ -37,10 +37,8 @@ class TapPort final : public FramePort {
   TapPort& operator=(TapPort const&) = delete;
 
   bool send(OutgoingFrame const& frame) override;
-  /// The next frame, valid until the next call; nullopt: no frame has arrived. Its TCP checksum is right.
-  std::optional<std::span<const std::byte>> receive();
-  /// Readable while a frame waits.
-  int descriptor() const { return fd_; }
+  std::optional<std::span<const std::byte>> receive() override;
+  int descriptor() const override { return fd_; }
   Counters const& counters() const { return counters_; }
 
  private:

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <sched.h>
 
-#include "stack/copy/engine_table.hpp"
 #include "stack/segment/attach.hpp"
 
 namespace catena::stack {
@@ -28,13 +27,11 @@ std::span<const std::byte> bytes_of(Body const& body) {
 
 }  // namespace
 
-Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settings, std::unique_ptr<TapPort> port,
-                                                     FileDescriptor control) {
+Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settings, std::unique_ptr<Port> port,
+                                                     std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control) {
   CATENA_ASSIGN_OR_RETURN(TxBuffers buffers, TxBuffers::create(settings.tx_buffer_bytes));
   std::vector<hostcopy::AcceleratorPool::Member> engines;
-  const bool needs_engine = settings.tx.mode != CopyMode::kReference && settings.tx.mode != CopyMode::kCpu;
-  if (needs_engine) {
-    CATENA_ASSIGN_OR_RETURN(auto engine, hostcopy::open_engine(settings.engine, engine_table()));
+  if (engine != nullptr) {
     CATENA_RETURN_IF_ERROR(engine->register_memory(buffers.memory()));
     engines.push_back({.engine = std::move(engine), .node = -1});
   }
@@ -47,7 +44,7 @@ Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settin
   return loop;
 }
 
-StackLoop::StackLoop(StackSettings const& settings, std::unique_ptr<TapPort> port, FileDescriptor control,
+StackLoop::StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control,
                      TxBuffers buffers, std::vector<hostcopy::AcceleratorPool::Member> engines)
     : settings_(settings),
       port_(std::move(port)),
@@ -149,6 +146,7 @@ void StackLoop::run() {
   constexpr int kControlEvery = 256;  // rounds: a system call
   int idle_rounds = 0;
   for (unsigned round = 0; !is_over_; ++round) {
+    clock_.begin_round();
     bool has_worked = receive();
     clock_.enter(Part::kSession);
     const Clock::time_point now = Clock::now();
@@ -158,6 +156,9 @@ void StackLoop::run() {
     clock_.enter(Part::kIdle);
     if (!has_worked || round % kControlEvery == 0) {
       has_worked |= serve_control(now);
+    }
+    if (!has_worked) {
+      clock_.forget_round();
     }
     if (has_worked) {
       idle_rounds = 0;

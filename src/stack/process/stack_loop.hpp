@@ -13,7 +13,7 @@
 #include "base/ipc/frames.hpp"
 #include "stack/copy/part_clock.hpp"
 #include "stack/copy/tx_buffers.hpp"
-#include "stack/port/tap_port.hpp"
+#include "stack/port/port.hpp"
 #include "stack/process/settings.hpp"
 #include "stack/process/stack_report.hpp"
 #include "stack/session/session_server.hpp"
@@ -23,10 +23,10 @@ namespace catena::stack {
 /// The stack on one core: frames, TCP, sessions and copies, in turn. Belongs to one thread.
 class StackLoop {
  public:
-  /// `control`: the supervisor's socket, whose frames StackCall lists. Errors: of Tcp::create(), TxBuffers::create(),
-  /// open_engine().
-  static Result<std::unique_ptr<StackLoop>> create(StackSettings const& settings, std::unique_ptr<TapPort> port,
-                                                   FileDescriptor control);
+  /// `control`: the supervisor's socket, whose frames StackCall lists. `engine`: makes the copies of the modes that
+  /// need one; null: the CPU makes all. Errors: of Tcp::create(), TxBuffers::create(), Engine::register_memory().
+  static Result<std::unique_ptr<StackLoop>> create(StackSettings const& settings, std::unique_ptr<Port> port,
+                                                   std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control);
   ~StackLoop();
 
   /// Serves until the supervisor closes `control`.
@@ -36,7 +36,7 @@ class StackLoop {
  private:
   using Clock = std::chrono::steady_clock;
 
-  StackLoop(StackSettings const& settings, std::unique_ptr<TapPort> port, FileDescriptor control, TxBuffers buffers,
+  StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control, TxBuffers buffers,
             std::vector<hostcopy::AcceleratorPool::Member> engines);
   bool receive();
   bool serve_control(Clock::time_point now);
@@ -44,7 +44,7 @@ class StackLoop {
   void sleep();
 
   StackSettings settings_;
-  std::unique_ptr<TapPort> port_;
+  std::unique_ptr<Port> port_;
   FileDescriptor control_;
   ipc::FrameReader frames_;
   std::optional<FileDescriptor> connection_;  ///< of an application whose memory comes next

@@ -27,6 +27,8 @@ class Attachment {
 
   int descriptor() const { return socket_.get(); }
   int events(std::span<catena_event> events);
+  /// Whether events() has something to look at. Unlike events() it does not ask for a wake-up.
+  bool has_events() const { return events_.has_messages(); }
   int wait(int timeout_ms);
   int listen(std::uint16_t port, int backlog);
   int unlisten(std::uint16_t port);
