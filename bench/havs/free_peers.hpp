@@ -16,7 +16,7 @@
 namespace catena::bench {
 
 /// Clients of a server on a stack, without a wire: they ask for a body, acknowledge each frame, and ask again. They
-/// touch headers alone, so the stack's thread shows the stack's cost; what they cost stands as its part `port`.
+/// touch headers alone, so the stack's thread shows the stack's cost; their own cost is in its part `port`.
 /// Belongs to the stack's thread, but for the counters.
 class FreePeers final : public stack::Port {
  public:
@@ -34,7 +34,7 @@ class FreePeers final : public stack::Port {
   int descriptor() const override { return event_.get(); }
 
   std::uint64_t responses() const { return responses_; }
-  /// Words of bodies that were compared, and those that were wrong.
+  /// Compared words of bodies, and wrong ones.
   std::uint64_t compared() const { return compared_; }
   std::uint64_t wrong() const { return wrong_; }
   /// Cycles from each request to the last byte of its answer, the last 64 Ki of them.
@@ -43,11 +43,11 @@ class FreePeers final : public stack::Port {
  private:
   enum class Kind : std::uint8_t { kSyn, kAck, kRequest, kArp };
   struct Connection {
-    std::uint32_t sent = 0;         ///< sequence number of the next byte to the server
-    std::uint32_t received = 0;     ///< the next byte from it
-    std::uint32_t of_body = 0;      ///< bytes of the body that arrived
-    std::uint64_t first_word = 0;   ///< of the body
-    std::uint64_t asked_at = 0;     ///< cycles
+    std::uint32_t sent = 0;        ///< sequence number of the next byte to the server
+    std::uint32_t received = 0;    ///< the next byte from it
+    std::uint32_t of_body = 0;     ///< bytes of the body that arrived
+    std::uint64_t first_word = 0;  ///< of the body
+    std::uint64_t asked_at = 0;    ///< cycles
   };
   struct Next {
     Kind kind;
@@ -57,7 +57,7 @@ class FreePeers final : public stack::Port {
   void take_data(std::uint32_t number, stack::OutgoingFrame const& frame, std::size_t header_bytes);
   std::span<const std::byte> make_frame(Next const& next);
 
-  FileDescriptor event_;  ///< never readable: frames come from what the stack sends alone
+  FileDescriptor event_;  ///< never readable: each frame answers one of the stack
   std::atomic<bool> is_started_ = false;
   std::uint32_t body_bytes_;
   std::vector<Connection> connections_;

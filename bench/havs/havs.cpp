@@ -27,10 +27,10 @@ using stack::Part::kPort;
 using stack::Part::kSession;
 using stack::Part::kTcp;
 
-constexpr const char* kCore = "core";        ///< figures 2 and 8, tables I and II
-constexpr const char* kSmall = "small";      ///< figure 14
+constexpr const char* kCore = "core";          ///< figures 2 and 8, tables I and II
+constexpr const char* kSmall = "small";        ///< figure 14
 constexpr const char* kResponse = "response";  ///< figure 10, of the stack alone
-constexpr const char* kCopies = "copies";    ///< figure 3
+constexpr const char* kCopies = "copies";      ///< figure 3
 /// An engine that costs nothing and moves nothing: the most that any engine could bring.
 constexpr const char* kFreeEngine = "free";
 
@@ -102,10 +102,11 @@ Json to_json(StackResult const& result, std::uint32_t body_bytes) {
   Json json{{"responses_per_s", responses / result.seconds},
             {"responses_per_core_s", per_core},
             {"gbps_per_core", per_core * body_bytes * 8 / 1e9},
-            {"cycles", {{"tcp", per_response(kTcp)},
-                        {"session", per_response(kSession)},
-                        {"copy", per_response(kCopy)},
-                        {"peer", per_response(kPort)}}},
+            {"cycles",
+             {{"tcp", per_response(kTcp)},
+              {"session", per_response(kSession)},
+              {"copy", per_response(kCopy)},
+              {"peer", per_response(kPort)}}},
             {"busy_share", own / (result.cycles_per_second * result.seconds)},
             {"pieces", {{"engine", end.by_engine - begin.by_engine}, {"cpu", end.by_cpu - begin.by_cpu}}},
             {"median_wait_us", result.median_wait_s * 1e6},
@@ -156,14 +157,13 @@ class HavsBench {
     work.repeat = [&](std::size_t number, Json& cell) -> Status {
       Way const& way = ways[number % ways.size()];
       const std::uint32_t bytes = sizes[number / ways.size()];
-      StackRun run{.tx = {.mode = way.mode,
-                          .threshold = request_->count("threshold"),
-                          .poll_at = request_->count("poll_at")},
-                   .engine = nullptr,
-                   .connections = connections,
-                   .body_bytes = bytes,
-                   .seconds = request_->seconds(),
-                   .warm_up_seconds = request_->seconds() / 4};
+      StackRun run{
+          .tx = {.mode = way.mode, .threshold = request_->count("threshold"), .poll_at = request_->count("poll_at")},
+          .engine = nullptr,
+          .connections = connections,
+          .body_bytes = bytes,
+          .seconds = request_->seconds(),
+          .warm_up_seconds = request_->seconds() / 4};
       if (!way.engine.empty()) {
         CATENA_ASSIGN_OR_RETURN(run.engine, open_any_engine(way.engine));
       }
@@ -233,44 +233,45 @@ Result<Results> run_havs(Request const& request, nf::Registry const& /*registry*
 }  // namespace
 
 Part havs_part() {
-  return {.name = "havs",
-          .help = "Offloaded copies of a TCP stack beside copies of the CPU, as the HAVS paper measures them",
-          .seconds = 3,
-          .quick_seconds = 0.4,
-          .settings = {groups_setting({kCore, kSmall, kResponse, kCopies}),
-                       device_setting(),
-                       {.name = "sizes",
-                        .help = "Bytes of a body, and of a copy alone: multiples of 8",
-                        .usual = "1024,4096,16384,65536,131072,262144",
-                        .quick = "16384",
-                        .least = 8,
-                        .most = 1 << 24,
-                        .is_list = true,
-                        .chooses = true},
-                       {.name = "engine",
-                        .help = "Copy engines, of those that catena doctor lists; free copies nothing and costs nothing",
-                        .usual = "free",
-                        .quick = nullptr,
-                        .is_list = true},
-                       {.name = "threshold",
-                        .help = "Bytes from which on an engine copies, with full",
-                        .usual = "8192",
-                        .quick = nullptr,
-                        .least = 0,
-                        .most = 1 << 24},
-                       {.name = "poll_at",
-                        .help = "Copies in flight from which on engines are polled at once",
-                        .usual = "10",
-                        .quick = nullptr,
-                        .least = 0,
-                        .most = 1024},
-                       {.name = "connections",
-                        .help = "Clients of a server",
-                        .usual = "64",
-                        .quick = "16",
-                        .least = 1,
-                        .most = 16384}},
-          .run = run_havs};
+  return {
+      .name = "havs",
+      .help = "Offloaded copies of a TCP stack beside copies of the CPU, as the HAVS paper measures them",
+      .seconds = 3,
+      .quick_seconds = 0.4,
+      .settings = {groups_setting({kCore, kSmall, kResponse, kCopies}),
+                   device_setting(),
+                   {.name = "sizes",
+                    .help = "Bytes of a body, and of a copy alone: multiples of 8",
+                    .usual = "1024,4096,16384,65536,131072,262144",
+                    .quick = "16384",
+                    .least = 8,
+                    .most = 1 << 24,
+                    .is_list = true,
+                    .chooses = true},
+                   {.name = "engine",
+                    .help = "Copy engines, of those that catena doctor lists; free copies nothing and costs nothing",
+                    .usual = "free",
+                    .quick = nullptr,
+                    .is_list = true},
+                   {.name = "threshold",
+                    .help = "Bytes from which on an engine copies, with full",
+                    .usual = "8192",
+                    .quick = nullptr,
+                    .least = 0,
+                    .most = 1 << 24},
+                   {.name = "poll_at",
+                    .help = "Copies in flight from which on engines are polled at once",
+                    .usual = "10",
+                    .quick = nullptr,
+                    .least = 0,
+                    .most = 1024},
+                   {.name = "connections",
+                    .help = "Clients of a server",
+                    .usual = "64",
+                    .quick = "16",
+                    .least = 1,
+                    .most = 16384}},
+      .run = run_havs};
 }
 
 }  // namespace catena::bench

@@ -127,8 +127,7 @@ Result<std::unique_ptr<Attachment>> attach(int control, stack::SegmentShape cons
                           ipc::make_peer_memory("catena_sessions", stack::Segment::bytes(shape)));
   CATENA_RETURN_IF_ERROR(
       ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kConnection), {}, ends.first.get()));
-  CATENA_RETURN_IF_ERROR(
-      ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get()));
+  CATENA_RETURN_IF_ERROR(ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get()));
   CATENA_RETURN_IF_ERROR(ipc::receive_frame(ends.second.get(), stack::kMaxStackFrame).status());
   CATENA_ASSIGN_OR_RETURN(ipc::Mapping mapping, ipc::Mapping::map(std::move(memory), stack::Segment::bytes(shape)));
   return std::make_unique<Attachment>(std::move(mapping), shape, std::move(ends.second));

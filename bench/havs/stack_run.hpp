@@ -28,7 +28,7 @@ struct StackRun {
 struct StackResult {
   stack::StackReport begin;  ///< after the warm-up
   stack::StackReport end;
-  double seconds = 0;          ///< between the two
+  double seconds = 0;  ///< between the two
   double cycles_per_second = 0;
   std::uint64_t responses = 0;  ///< between the two
   std::uint64_t compared = 0;   ///< words of bodies, in all

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 /*
- * TCP connections of Catena's stack in an application, by shared memory: the application reads what peers sent and
- * writes what they get in place, without system calls.
+ * TCP connections of Catena's stack in an application, by shared memory: the application reads received bytes and
+ * writes bytes to send in place, without system calls.
  *
  *     catena_stack_attach(path, &stack);
  *     catena_stack_listen(stack, 80, 255);
@@ -41,7 +41,7 @@ typedef uint64_t catena_session;          /* a connection; numbers are not used 
 /* States and events of a session, as bits. */
 enum {
   CATENA_READABLE = 1,    /* received bytes wait, or the peer sends no more */
-  CATENA_WRITABLE = 2,    /* there is space to send. As an event: only after catena_session_reserve() found none */
+  CATENA_WRITABLE = 2,    /* there is space to send. As an event: only after catena_session_reserve() failed */
   CATENA_PEER_CLOSED = 4, /* the peer sends no more; bytes may still wait */
   CATENA_RESET = 8,       /* the connection is lost: by the peer, a time-out, or a fault of the application */
   CATENA_ACCEPTABLE = 16  /* event of a port: connections wait for catena_stack_accept() */
@@ -78,7 +78,8 @@ int catena_stack_descriptor(catena_stack const* stack);
  */
 int catena_stack_events(catena_stack* stack, catena_event* events, int most);
 
-/* Waits until events may wait, at most `timeout_ms` (-1: without end). 1: look; 0: the time is over. -EINTR, -ESTALE. */
+/* Waits until events may wait, at most `timeout_ms` (-1: without end). 1: look; 0: the time is over. -EINTR, -ESTALE.
+ */
 int catena_stack_wait(catena_stack* stack, int timeout_ms);
 
 /*
@@ -95,7 +96,7 @@ int catena_stack_listen(catena_stack* stack, uint16_t port, int backlog);
 /* Ends the listening. Connections that wait for catena_stack_accept() are reset. -EINVAL: it does not listen there. */
 int catena_stack_unlisten(catena_stack* stack, uint16_t port);
 
-/* The oldest connection that waits at `port`. -EAGAIN: none. -EINVAL: it does not listen there. */
+/* The oldest connection that waits at `port`. -EAGAIN: no connection waits. -EINVAL: it does not listen there. */
 int catena_stack_accept(catena_stack* stack, uint16_t port, catena_session* session);
 
 /* The bits of the state now; of a session that is no more: CATENA_RESET. */
@@ -107,7 +108,7 @@ int catena_session_endpoints(catena_stack* stack, catena_session session, struct
 
 /*
  * The received bytes in one piece: *bytes stays valid until they are consumed. More may wait behind them.
- * Returns their number; 0: the peer sends no more. -EAGAIN: none yet. -ECONNRESET. -EBADF: no such session.
+ * Returns their number; 0: the peer sends no more. -EAGAIN: no bytes yet. -ECONNRESET. -EBADF: no such session.
  */
 int64_t catena_session_peek(catena_stack* stack, catena_session session, void const** bytes);
 
@@ -119,7 +120,7 @@ int catena_session_consume(catena_stack* stack, catena_session session, size_t c
 
 /*
  * Space for bytes to send in one piece: *bytes stays valid until the next commit. Returns its size, at least 1.
- * -EAGAIN: none; CATENA_WRITABLE comes when half of the buffer is free. -EPIPE: after catena_session_shutdown().
+ * -EAGAIN: no space; CATENA_WRITABLE comes when half of the buffer is free. -EPIPE: after catena_session_shutdown().
  * -ECONNRESET, -EBADF.
  */
 int64_t catena_session_reserve(catena_stack* stack, catena_session session, void** bytes);
@@ -134,7 +135,7 @@ int64_t catena_session_unsent(catena_stack* stack, catena_session session);
 int catena_session_shutdown(catena_stack* stack, catena_session session);
 
 /*
- * Ends the session: the peer gets all committed bytes, then the FIN. What the peer still sends is dropped. Each
+ * Ends the session: the peer gets all committed bytes, then the FIN. Later bytes of the peer are dropped. Each
  * accepted session is closed or aborted once, a reset one, too: its buffers are free only then. -EBADF.
  */
 int catena_session_close(catena_stack* stack, catena_session session);

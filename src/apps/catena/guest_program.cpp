@@ -24,7 +24,7 @@ namespace catena::cli {
 namespace {
 
 constexpr std::array kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr int kNotFound = 127;     // as a shell has it
+constexpr int kNotFound = 127;  // as a shell has it
 constexpr int kBySignal = 128;
 
 /// The parent of a process; 0 where it is not known.

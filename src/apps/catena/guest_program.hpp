@@ -13,25 +13,24 @@
 
 namespace catena::cli {
 
-/// A program and all processes that it starts, also those that go to the background: a process between them and this
-/// one waits for all of them. One thread.
+/// A program and all processes started by it, daemons included: a process in between waits for all. One thread.
 class GuestProgram {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
 
-  /// Prepares `words`, the program and its arguments. Call it before other threads are started. Unavailable: no process.
+  /// Prepares `words`, the program and its arguments. Call it before other threads are started. Unavailable: no
+  /// process.
   static Result<GuestProgram> prepare(std::vector<std::string> const& words);
   GuestProgram(GuestProgram&&) = default;
   GuestProgram& operator=(GuestProgram&&) = default;
-  /// A program that was not started ends.
   ~GuestProgram() = default;
 
   /// Whether `pid` is one of its processes.
   bool has(pid_t pid) const;
   /// Executes it with these variables in addition to this process's. Unavailable: it ended before.
   Status start(Environment const& environment);
-  /// Passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 on, and returns when all its processes have ended: the
-  /// program's exit status, or 128 + the signal's number. After SIGINT and SIGTERM processes that the program left
+  /// Passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 on, and returns when all its processes have ended:
+  /// the program's exit status, or 128 + the signal's number. After SIGINT and SIGTERM processes that the program left
   /// behind get the signal, too.
   int wait();
 

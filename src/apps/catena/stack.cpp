@@ -10,8 +10,8 @@
 
 #include <catena/core/text.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <sys/stat.h>
@@ -122,8 +122,8 @@ class Folder {
 };
 
 void print(stack::StackReport const& report, std::uint32_t restarts, bool as_json) {
-  const std::uint64_t all = std::max<std::uint64_t>(
-      std::accumulate(report.cycles.begin(), report.cycles.end(), std::uint64_t{0}), 1);
+  const std::uint64_t all =
+      std::max<std::uint64_t>(std::accumulate(report.cycles.begin(), report.cycles.end(), std::uint64_t{0}), 1);
   if (as_json) {
     nlohmann::json json{{"accepted", report.sessions.accepted},
                         {"refused", report.sessions.refused},
@@ -144,12 +144,14 @@ void print(stack::StackReport const& report, std::uint32_t restarts, bool as_jso
     std::cerr << json.dump() << '\n';
     return;
   }
-  std::cerr << fmt::format("stack     {} connections, {} refused, {} B received, {} B sent; copied by cpu {}, engine {}\n",
-                           report.sessions.accepted, report.sessions.refused, report.sessions.received_bytes,
-                           report.tx.bytes, report.tx.by_cpu, report.tx.by_engine);
+  std::cerr << fmt::format(
+      "stack     {} connections, {} refused, {} B received, {} B sent; copied by cpu {}, engine {}\n",
+      report.sessions.accepted, report.sessions.refused, report.sessions.received_bytes, report.tx.bytes,
+      report.tx.by_cpu, report.tx.by_engine);
   std::cerr << "cpu      ";
   for (std::size_t part = 0; part < report.cycles.size(); ++part) {
-    std::cerr << fmt::format(" {} {:.0f} %", stack::kPartNames[part], 100.0 * static_cast<double>(report.cycles[part]) / static_cast<double>(all));
+    std::cerr << fmt::format(" {} {:.0f} %", stack::kPartNames[part],
+                             100.0 * static_cast<double>(report.cycles[part]) / static_cast<double>(all));
   }
   std::cerr << '\n';
 }
@@ -193,13 +195,17 @@ void add_stack_commands(CLI::App& app, int& status) {
   CLI::App* const run = stack->add_subcommand(
       "run", "Start a stack on a TAP interface and run a program whose TCP connections it serves");
   run->add_option("program", arguments->program, "The program and its arguments, after --")->required();
-  run->add_option("--interface", arguments->interface, "TAP interface, made where it is missing")->capture_default_str();
-  run->add_option("--address", arguments->addresses, "Addresses of the stack, one of each family")->delimiter(',')->allow_extra_args(false);
+  run->add_option("--interface", arguments->interface, "TAP interface, made where it is missing")
+      ->capture_default_str();
+  run->add_option("--address", arguments->addresses, "Addresses of the stack, one of each family")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   run->add_option("--host-address", arguments->host_addresses, "Addresses of this machine at the interface")
-      ->delimiter(',')->allow_extra_args(false);
+      ->delimiter(',')
+      ->allow_extra_args(false);
   run->add_option("--ports", arguments->ports, "Ports at which the stack listens in the kernel's place: 80,443 or all")
       ->capture_default_str();
-  run->add_option("--copy", arguments->copy, concat("Who copies sent bytes: ", stack::copy_mode_names()))
+  run->add_option("--copy", arguments->copy, concat("Copies of sent bytes: ", stack::copy_mode_names()))
       ->check([](std::string const& name) {
         return stack::copy_mode_of(name) ? std::string() : concat("one of ", stack::copy_mode_names());
       })
@@ -215,7 +221,8 @@ void add_stack_commands(CLI::App& app, int& status) {
       ->capture_default_str();
   run->add_option("--rx", arguments->rx_kib, "KiB of a connection's receive buffer; a power of two")
       ->capture_default_str();
-  run->add_option("--tx", arguments->tx_kib, "KiB of a connection's send buffer; a power of two")->capture_default_str();
+  run->add_option("--tx", arguments->tx_kib, "KiB of a connection's send buffer; a power of two")
+      ->capture_default_str();
   run->add_option("--cpus", arguments->cpus, "CPUs of the stack")->delimiter(',')->allow_extra_args(false);
   run->add_flag("--json", arguments->json, "Report as one JSON object on standard error");
   run->callback([arguments, &status] {

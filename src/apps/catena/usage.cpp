@@ -59,7 +59,8 @@ constexpr std::array kExamples{
     Example{"catena check", "  catena check chain.yaml\n  catena check -v --rx pcap:in.pcap chain.yaml\n"},
     Example{"catena stack", "  catena stack run -- nginx -g 'daemon off;'\n"},
     Example{"catena stack run",
-            "  catena stack run -- nginx -g 'daemon off;'\n  catena stack run --copy full --engine cpu-stream --ports 80 -- "
+            "  catena stack run -- nginx -g 'daemon off;'\n  catena stack run --copy full --engine cpu-stream --ports "
+            "80 -- "
             "./server\n"},
     Example{"catena check-kernel",
             "  catena check-kernel my_nf/my_nf.kernel.cpp my_nf/my_nf.layout.hpp --define LANES=8\n"},

@@ -41,7 +41,7 @@ class RingCursor {
   /// Messages not yet taken; if 0, the next message wakes the reader through the socket. DataLoss if the other end
   /// reports more than `depth`.
   Result<std::uint32_t> waiting(std::uint32_t depth);
-  /// Whether messages wait, for a reader that goes on polling: it is not woken.
+  /// Whether messages wait. Asks for no wake-up.
   bool has_messages() const { return head_->pushed.load(std::memory_order_acquire) != taken_; }
   /// Number of the oldest message not yet taken.
   std::uint32_t number() const { return taken_; }

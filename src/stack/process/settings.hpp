@@ -9,13 +9,13 @@
 #include <string>
 
 #include "base/ipc/message.hpp"
-#include "stack/copy/tx_stage.hpp"
 #include "stack/segment/segment.hpp"
 #include "stack/tcp/tcp.hpp"
+#include "stack/tx/tx_stage.hpp"
 
 namespace catena::stack {
 
-/// What a stack's process is to do.
+/// The configuration of a stack's process.
 struct StackSettings {
   TcpOptions tcp;
   TxOptions tx;
@@ -40,7 +40,7 @@ inline constexpr int kStackControlFd = 3;
 inline constexpr int kStackPortFd = 4;
 
 void put(ipc::Writer& writer, StackSettings const& settings);
-/// InvalidArgument: not what put() wrote.
+/// InvalidArgument: settings of another version.
 Result<StackSettings> take_settings(std::span<const std::byte> body);
 
 }  // namespace catena::stack

@@ -38,8 +38,7 @@ Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settin
   std::unique_ptr<StackLoop> loop(
       new StackLoop(settings, std::move(port), std::move(control), std::move(buffers), std::move(engines)));
   CATENA_ASSIGN_OR_RETURN(loop->tcp_, Tcp::create(settings.tcp, *loop->port_, loop->server_));
-  loop->stage_ =
-      std::make_unique<TxStage>(settings.tx, *loop->tcp_, loop->accelerator_, loop->buffers_, loop->clock_);
+  loop->stage_ = std::make_unique<TxStage>(settings.tx, *loop->tcp_, loop->accelerator_, loop->buffers_, loop->clock_);
   loop->server_.start(*loop->tcp_, *loop->stage_);
   return loop;
 }
@@ -105,8 +104,7 @@ bool StackLoop::serve_control(Clock::time_point now) {
   if (now >= next_report_) {
     next_report_ = now + kReportEvery;
     const StackReport body = report();
-    is_over_ |=
-        !ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kReport), bytes_of(body)).ok();
+    is_over_ |= !ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kReport), bytes_of(body)).ok();
   }
   Result<std::optional<ipc::Frame>> frame = frames_.poll(control_.get(), kMaxStackFrame);
   if (!frame.ok()) {

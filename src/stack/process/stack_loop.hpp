@@ -11,12 +11,12 @@
 #include "base/core/file_descriptor.hpp"
 #include "base/hostcopy/accelerator.hpp"
 #include "base/ipc/frames.hpp"
-#include "stack/copy/part_clock.hpp"
-#include "stack/copy/tx_buffers.hpp"
 #include "stack/port/port.hpp"
 #include "stack/process/settings.hpp"
 #include "stack/process/stack_report.hpp"
 #include "stack/session/session_server.hpp"
+#include "stack/tx/part_clock.hpp"
+#include "stack/tx/tx_buffers.hpp"
 
 namespace catena::stack {
 

@@ -111,8 +111,8 @@ Status StackProcess::admit(FileDescriptor connection) {
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor memory,
                           ipc::make_peer_memory("catena_sessions", Segment::bytes(shape_)));
   const std::lock_guard lock(sending_);
-  CATENA_RETURN_IF_ERROR(ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kConnection), {},
-                                         connection.get()));
+  CATENA_RETURN_IF_ERROR(
+      ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kConnection), {}, connection.get()));
   return ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get());
 }
 

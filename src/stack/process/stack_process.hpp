@@ -23,8 +23,8 @@ struct StackProcessOptions {
   std::vector<int> cpus;  ///< its CPUs; empty: the caller's
 };
 
-/// A stack's process in a sandbox: it has its port, its supervisor's socket and what applications share with it, and
-/// opens nothing itself. Any thread.
+/// A stack's process in a sandbox. It has its port, its supervisor's socket and the segments of applications, and opens
+/// nothing itself. Any thread.
 class StackProcess {
  public:
   /// Starts the process and waits until it serves. `port`: the descriptor of its TapPort, which remains the caller's.

@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include "base/hostcopy/accelerator.hpp"
-#include "stack/copy/part_clock.hpp"
-#include "stack/copy/tx_stage.hpp"
 #include "stack/session/session_server.hpp"
+#include "stack/tx/part_clock.hpp"
+#include "stack/tx/tx_stage.hpp"
 
 namespace catena::stack {
 
-/// What a stack's process did since its start. Sent as bytes between two programs of one build.
+/// The counters of a stack's process since its start. Sent as bytes between two programs of one build.
 struct StackReport {
   SessionCounters sessions;
   TxCounters tx;

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kRefused = 0xCA7E0002;
 struct AttachedBody {
   SegmentShape shape;
 };
-/// Body of kRefused.
+/// Body of kRefused: the stack takes no application now.
 struct RefusedBody {
   std::int32_t error;  ///< of errno.h
 };

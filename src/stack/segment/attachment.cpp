@@ -12,8 +12,8 @@
 #include <sys/un.h>
 
 #include "base/ipc/frames.hpp"
-#include "stack/segment/fifo.hpp"
 #include "stack/segment/attach.hpp"
+#include "stack/segment/fifo.hpp"
 
 namespace catena::stack {
 namespace {
@@ -171,9 +171,7 @@ void Attachment::command(std::uint32_t number, std::atomic<std::uint32_t>& comma
   }
 }
 
-void Attachment::command(Session const& session) {
-  command(session.slot, segment_.app_line(session.slot).commanded);
-}
+void Attachment::command(Session const& session) { command(session.slot, segment_.app_line(session.slot).commanded); }
 
 /// Asks the stack to listen, or to end that (`backlog` 0).
 int Attachment::ask(std::uint32_t number, std::uint16_t port, std::uint32_t backlog) {

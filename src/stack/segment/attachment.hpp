@@ -15,8 +15,8 @@
 
 namespace catena::stack {
 
-/// The application's end of its sessions: what catena/session.h describes. Results are those of the functions of that
-/// header: a number, or a negative one of errno.h. Belongs to one thread at a time.
+/// The application's end of its sessions, as catena/session.h describes it. Results are a number, or a negative number
+/// of errno.h. Belongs to one thread at a time.
 class Attachment {
  public:
   static int open(const char* path, std::unique_ptr<Attachment>& attachment);
@@ -27,7 +27,7 @@ class Attachment {
 
   int descriptor() const { return socket_.get(); }
   int events(std::span<catena_event> events);
-  /// Whether events() has something to look at. Unlike events() it does not ask for a wake-up.
+  /// Whether events() would find a change. Asks for no wake-up.
   bool has_events() const { return events_.has_messages(); }
   int wait(int timeout_ms);
   int listen(std::uint16_t port, int backlog);
@@ -43,7 +43,7 @@ class Attachment {
     std::uint32_t generation = 0;
     std::uint32_t committed = 0;
     std::uint32_t consumed = 0;
-    std::uint32_t reported = 0;  ///< of `consumed`: what the stack was told
+    std::uint32_t reported = 0;  ///< of `consumed`: the stack knows so many
   };
   Session* find(catena_session session);
   std::uint32_t state(Session const& session) const;

@@ -19,7 +19,7 @@ struct SegmentShape {
   std::uint32_t rx_bytes = 64 * 1024;   ///< of a session's receive FIFO; at least a page
   std::uint32_t tx_bytes = 256 * 1024;  ///< of a session's send FIFO; at least a page
 };
-/// Whether each size is a power of two within the bounds of a segment: both ends check what the other one says.
+/// Whether each size is a power of two within the bounds of a segment: each end checks the numbers of the other.
 constexpr bool is_possible(SegmentShape const& shape) {
   constexpr std::uint32_t kSmallest = 4096;
   constexpr std::uint32_t kLargest = 1U << 22U;
@@ -37,10 +37,10 @@ struct SharedEndpoint {
   std::uint16_t port;                    ///< host order
 };
 
-/// What the stack says of a session. Bytes of FIFOs are counted from the start of the connection, modulo 2^32.
+/// The stack's line of a session. Bytes of FIFOs are counted from the start of the connection, modulo 2^32.
 struct alignas(64) StackLine {
   enum State : std::uint32_t { kOpen = 1, kPeerClosed = 2, kReset = 4 };
-  std::atomic<std::uint32_t> generation;  ///< of the slot: changes with each connection; 0: none yet
+  std::atomic<std::uint32_t> generation;  ///< of the slot: changes with each connection; 0: no connection yet
   std::atomic<std::uint32_t> state;
   std::atomic<std::uint32_t> received;  ///< bytes put into the receive FIFO
   std::atomic<std::uint32_t> freed;     ///< bytes taken from the send FIFO
@@ -50,7 +50,7 @@ struct alignas(64) StackLine {
 };
 static_assert(sizeof(StackLine) == 64);
 
-/// What the application says of a session. The stack clears it before a connection gets the slot.
+/// The application's line of a session. The stack clears it before a connection gets the slot.
 struct alignas(64) AppLine {
   enum Wish : std::uint32_t { kShutdown = 1, kClose = 2, kAbort = 4 };
   std::atomic<std::uint32_t> wishes;
@@ -63,7 +63,7 @@ static_assert(sizeof(AppLine) == 64);
 
 /// A port at which the application listens.
 struct alignas(64) ListenerLine {
-  std::atomic<std::uint32_t> request;  ///< the application: number of its last request; 0: none
+  std::atomic<std::uint32_t> request;  ///< the application: number of its last request; 0: no request yet
   std::atomic<std::uint32_t> port;     ///< 0: ends the listening
   std::atomic<std::uint32_t> backlog;
   std::atomic<std::uint32_t> answered;   ///< the stack: number of the request with `error`

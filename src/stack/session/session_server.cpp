@@ -44,7 +44,7 @@ struct SessionServer::Session {
   std::uint32_t slot = 0;
   ConnectionId connection = 0;
   State state = State::kFree;
-  bool ends_sending = false;    ///< the application sends no more
+  bool ends_sending = false;  ///< the application sends no more
   bool has_sent_fin = false;
   std::uint32_t generation = 0;
   std::uint32_t state_bits = 0;  ///< as in its StackLine
@@ -362,7 +362,8 @@ void SessionServer::unlisten(Worker& worker, std::uint16_t port) {
 bool SessionServer::serve(Worker& worker) {
   bool has_worked = false;
   // a ring holds each number once at most, so one round of it is bounded
-  for (std::uint32_t left = worker.segment.commands().shape().depth; left > 0 && worker.commands.has_messages(); --left) {
+  for (std::uint32_t left = worker.segment.commands().shape().depth; left > 0 && worker.commands.has_messages();
+       --left) {
     const auto command = worker.commands.poll();
     if (!command.ok() || !command->has_value() || (*command)->size() != 1) {
       ++counters_.violations;
@@ -451,7 +452,9 @@ bool SessionServer::detach_gone() {
       detach(*worker);
     }
   }
-  return std::erase_if(workers_, [](auto const& worker) { return worker->is_gone && worker->free_slots.size() == worker->sessions.size(); }) > 0;
+  return std::erase_if(workers_, [](auto const& worker) {
+           return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
+         }) > 0;
 }
 
 }  // namespace catena::stack

@@ -14,22 +14,22 @@
 
 #include "base/core/file_descriptor.hpp"
 #include "base/ipc/mapping.hpp"
-#include "stack/copy/tx_stage.hpp"
 #include "stack/segment/segment.hpp"
 #include "stack/tcp/tcp.hpp"
+#include "stack/tx/tx_stage.hpp"
 
 namespace catena::stack {
 
 struct SessionCounters {
   std::uint64_t accepted = 0;    ///< connections that an application got
-  std::uint64_t refused = 0;     ///< connections without an application that has space; reset
+  std::uint64_t refused = 0;     ///< connections without a listening application with space; reset
   std::uint64_t violations = 0;  ///< wrong numbers of an application: its session is reset, or all of them
   std::uint64_t received_bytes = 0;
   std::uint64_t attached = 0;  ///< applications, since the start
   std::uint64_t detached = 0;
 };
 
-/// The stack's end of the sessions of all applications: hands connections to those that listen, in turn; moves
+/// The stack's end of the sessions of all applications: deals connections to the listening applications in turn, moves
 /// received bytes to them and their commands to TCP. Every number that an application writes is checked: a wrong one
 /// costs its own session, a wrong ring all its sessions. Belongs to Tcp's thread.
 class SessionServer final : public TcpEvents {
@@ -46,8 +46,7 @@ class SessionServer final : public TcpEvents {
   /// Adds an application. `memory` has Segment::bytes(shape) bytes, zeroed, and `socket` is its connection: each end
   /// wakes the other one by bytes, and its end is the application's. Precondition: is_possible(shape).
   void attach(ipc::Mapping memory, SegmentShape const& shape, FileDescriptor socket);
-  /// Serves commands, copies and what TCP reported, and detaches applications that are gone. Whether there was anything
-  /// to do.
+  /// Serves commands and copies, ends sessions, and detaches dead applications. Whether there was anything to do.
   bool poll(std::chrono::steady_clock::time_point now);
   /// Asks all applications to wake the stack by their next command, and appends their sockets to `sockets`. Call poll()
   /// once more before a sleep.

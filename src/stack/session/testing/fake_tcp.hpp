@@ -20,12 +20,12 @@ class FakeTcp final : public Tcp {
  public:
   struct Connection {
     std::deque<std::span<const std::byte>> unacknowledged;
-    std::vector<std::byte> arrived;    ///< at the peer
-    std::size_t written = 0;           ///< and not acknowledged
-    std::size_t credited = 0;          ///< received bytes that the application has consumed
-    bool has_fin = false;              ///< the peer got it, after all bytes
-    bool is_reset = false;             ///< by the stack or by the peer
-    bool is_over = false;              ///< closed or reset
+    std::vector<std::byte> arrived;  ///< at the peer
+    std::size_t written = 0;         ///< and not acknowledged
+    std::size_t credited = 0;        ///< received bytes that the application has consumed
+    bool has_fin = false;            ///< the peer got it, after all bytes
+    bool is_reset = false;           ///< by the stack or by the peer
+    bool is_over = false;            ///< closed or reset
   };
 
   FakeTcp(TcpEvents& events, std::uint32_t seed) : events_(&events), random_(seed) {}
@@ -116,9 +116,7 @@ class FakeTcp final : public Tcp {
     at(connection).is_reset = true;
     end(connection);
   }
-  std::uint32_t connections() const override {
-    return static_cast<std::uint32_t>(by_id_.size() - free_.size());
-  }
+  std::uint32_t connections() const override { return static_cast<std::uint32_t>(by_id_.size() - free_.size()); }
 
   std::uint32_t faults = 0;  ///< calls against the interface
   int listeners = 0;

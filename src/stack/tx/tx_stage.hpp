@@ -16,20 +16,20 @@
 
 #include "base/hostcopy/accelerator.hpp"
 #include "base/hostcopy/session_copies.hpp"
-#include "stack/copy/part_clock.hpp"
-#include "stack/copy/tx_buffers.hpp"
 #include "stack/tcp/tcp.hpp"
+#include "stack/tx/part_clock.hpp"
+#include "stack/tx/tx_buffers.hpp"
 
 namespace catena::stack {
 
-/// Who copies the bytes of an application to the stack: the configurations of the HAVS paper (section V) and
-/// `reference`. A table of names: copy_mode_of().
+/// The way in which sent bytes leave an application's FIFO: the configurations of the HAVS paper (section V), and
+/// `reference`. Their names: copy_mode_of().
 enum class CopyMode : std::uint8_t {
-  kReference,  ///< nobody: frames point into the application's memory, which it can change until they are sent
+  kReference,  ///< no copy: frames point into the application's memory, which it can change until they leave
   kCpu,        ///< the CPU
   kSync,       ///< an engine; the stack waits for each copy
-  kAsync,      ///< an engine; the stack goes on meanwhile
-  kFull,       ///< an engine from `threshold` bytes on, else the CPU; the stack goes on meanwhile
+  kAsync,      ///< an engine; the stack continues meanwhile
+  kFull,       ///< an engine from `threshold` bytes on, else the CPU; the stack continues meanwhile
 };
 /// nullopt: no such name.
 std::optional<CopyMode> copy_mode_of(std::string_view name);
@@ -39,20 +39,20 @@ std::string copy_mode_names();
 
 struct TxOptions {
   CopyMode mode = CopyMode::kCpu;
-  std::uint32_t threshold = 1024;  ///< bytes; with kFull
-  std::uint32_t poll_at = 10;      ///< copies in flight; more are polled for at once
+  std::uint32_t threshold = 1024;               ///< bytes; with kFull
+  std::uint32_t poll_at = 10;                   ///< copies in flight; more are polled for at once
   std::chrono::nanoseconds poll_every{20'000};  ///< if nothing was polled meanwhile
 };
 
 struct TxCounters {
-  std::uint64_t by_reference = 0;  ///< pieces, by who copied them
+  std::uint64_t by_reference = 0;  ///< pieces without a copy
   std::uint64_t by_cpu = 0;
   std::uint64_t by_engine = 0;
-  std::uint64_t bytes = 0;         ///< of all pieces
-  std::uint64_t waits = 0;         ///< for a buffer
-  std::uint64_t polls = 0;         ///< of engines
-  std::uint64_t first_polls = 0;   ///< pieces of an engine that were complete when first looked at
-  std::uint64_t illegal = 0;       ///< pieces that no engine copies: their sessions are reset
+  std::uint64_t bytes = 0;        ///< of all pieces
+  std::uint64_t waits = 0;        ///< for a buffer
+  std::uint64_t polls = 0;        ///< of engines
+  std::uint64_t first_polls = 0;  ///< pieces of an engine, complete at the first check
+  std::uint64_t illegal = 0;      ///< pieces that no engine copies: their sessions are reset
 };
 
 /// A session's bytes on their way from its FIFO to TCP. Made by TxStage::open().
@@ -71,15 +71,15 @@ struct TxSession {
   std::span<std::byte> fifo;           ///< a power of two of bytes
   std::shared_ptr<const void> memory;  ///< keeps `fifo` mapped while an engine reads it
   hostcopy::SessionCopies copies;
-  std::deque<Piece> copying;      ///< in order
-  std::deque<Piece> written;      ///< in order; TCP reads their memory
-  std::uint32_t committed = 0;    ///< by the application; a position of the FIFO, as the next two
+  std::deque<Piece> copying;    ///< in order
+  std::deque<Piece> written;    ///< in order; TCP reads their memory
+  std::uint32_t committed = 0;  ///< by the application; a position of the FIFO, as the next two
   std::uint32_t submitted = 0;
-  std::uint32_t freed = 0;        ///< the application may write up to here, plus the FIFO's size
-  std::uint32_t ready = 0;         ///< pieces of `copying` whose bytes are in place
+  std::uint32_t freed = 0;  ///< the application may write up to here, plus the FIFO's size
+  std::uint32_t ready = 0;  ///< pieces of `copying` whose bytes are in place
   std::uint32_t copying_bytes = 0;
   std::uint32_t acknowledged = 0;  ///< of the oldest written piece
-  bool is_copying = false;         ///< in the stage's list of those
+  bool is_copying = false;         ///< in the stage's list of copying sessions
   bool is_waiting = false;         ///< for a buffer, or for memory of TCP
   bool is_illegal = false;         ///< an engine's fault; to be reset
 
@@ -95,8 +95,7 @@ struct TxSession {
 class TxStage {
  public:
   /// All arguments but `options` outlive it.
-  TxStage(TxOptions const& options, Tcp& tcp, hostcopy::Accelerator& accelerator, TxBuffers& buffers,
-          PartClock& clock)
+  TxStage(TxOptions const& options, Tcp& tcp, hostcopy::Accelerator& accelerator, TxBuffers& buffers, PartClock& clock)
       : options_(options), tcp_(&tcp), accelerator_(&accelerator), buffers_(&buffers), clock_(&clock) {}
   /// Waits for copies in flight.
   ~TxStage();
@@ -107,13 +106,14 @@ class TxStage {
                                   std::shared_ptr<const void> memory) {
     return std::make_unique<TxSession>(connection, fifo, std::move(memory), *accelerator_);
   }
-  /// Takes what it can of the bytes from `submitted` to `committed`; the rest after acknowledged() or poll().
+  /// Takes bytes from `submitted` to `committed`, within the room of TCP and of the buffers; the rest after
+  /// acknowledged() or poll().
   void submit(TxSession& session);
   /// The peer has `bytes` more.
   void acknowledged(TxSession& session, std::size_t bytes);
   /// Ends a session whose connection TCP has forgotten. Copies in flight end by themselves.
   void close(std::unique_ptr<TxSession> session);
-  /// Polls engines if it is time, writes what is copied, and goes on with what waited. Calls `changed` with sessions
+  /// Polls engines if it is time, writes copied pieces, and continues waiting sessions. Calls `changed` with sessions
   /// whose `freed` or `is_illegal` changed. Whether there was anything to do.
   bool poll(std::chrono::steady_clock::time_point now, absl::FunctionRef<void(TxSession&)> changed);
   /// Copies are in flight: poll() again within `poll_every`.

@@ -11,7 +11,6 @@
 #include <span>
 #include <vector>
 
-
 namespace catena::stack {
 
 /// Memory of the stack's own for bytes between an application's FIFO and the peer's acknowledgement: buffers of two
@@ -31,7 +30,7 @@ class TxBuffers {
   static Result<TxBuffers> create(std::size_t bytes);
 
   /// The smallest free buffer for `bytes`, at most kLarge: a large one for a few bytes too, if no small one is left;
-  /// nullopt: none.
+  /// nullopt: all are taken.
   std::optional<Buffer> take(std::uint32_t bytes);
   void give_back(Buffer const& buffer) { free_[buffer.bytes == kLarge].push_back(buffer.data); }
   /// All of it, for Engine::register_memory().
@@ -49,7 +48,7 @@ class TxBuffers {
   using Memory = std::unique_ptr<std::byte[], Unmap>;
   explicit TxBuffers(Memory memory);
 
-  Memory memory_;  ///< whole pages
+  Memory memory_;                                ///< whole pages
   std::array<std::vector<std::byte*>, 2> free_;  ///< small, large
   std::uint32_t buffers_ = 0;
 };

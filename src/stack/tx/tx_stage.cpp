@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stack/copy/tx_stage.hpp"
+#include "stack/tx/tx_stage.hpp"
 
 #include <catena/core/text.hpp>
 

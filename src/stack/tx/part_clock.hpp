@@ -11,7 +11,7 @@
 
 namespace catena::stack {
 
-/// What the stack's core does, for its CPU shares.
+/// The parts of the stack's work, for its CPU shares.
 enum class Part : std::uint8_t { kPort, kTcp, kSession, kCopy, kIdle };
 inline constexpr std::array<std::string_view, 5> kPartNames{"port", "tcp", "session", "copy", "idle"};
 
