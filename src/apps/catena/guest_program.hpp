@@ -30,8 +30,8 @@ class GuestProgram {
   /// Executes it with these variables in addition to this process's. Unavailable: it ended before.
   Status start(Environment const& environment);
   /// Passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 on, and returns when all its processes have ended:
-  /// the program's exit status, or 128 + the signal's number. After SIGINT and SIGTERM processes that the program left
-  /// behind get the signal, too.
+  /// the program's exit status, or 128 + the signal's number. After SIGINT and SIGTERM, its
+  /// daemons get the signal, too.
   int wait();
 
  private:

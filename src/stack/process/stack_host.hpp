@@ -28,8 +28,8 @@ struct StackHostOptions {
   std::function<bool(pid_t)> may_attach;
 };
 
-/// A stack and the door to it: keeps its interface, starts its process again when that ends, and lets applications in
-/// that connect to a Unix domain socket. Any thread.
+/// A stack and the door to it: keeps its interface, restarts its process, and admits applications by a Unix domain
+/// socket. Any thread.
 class StackHost {
  public:
   /// `door`: a listening socket. Errors: of TapPort::open(), bring_up() and StackProcess::start().
@@ -39,9 +39,9 @@ class StackHost {
   StackHost(StackHost const&) = delete;
   StackHost& operator=(StackHost const&) = delete;
 
-  /// Of the process that runs now; numbers begin again with each.
+  /// Of the running process; numbers begin again with each.
   StackReport report() const;
-  /// Times that the process ended and another one was started.
+  /// How often the process has ended and was replaced.
   std::uint32_t restarts() const { return restarts_; }
 
  private:

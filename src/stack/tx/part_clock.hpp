@@ -18,7 +18,7 @@ inline constexpr std::array<std::string_view, 5> kPartNames{"port", "tcp", "sess
 /// Cycles by part: the time from enter() to the next enter(). Belongs to one thread.
 class PartClock {
  public:
-  /// Returns the part that was entered before.
+  /// Returns the previous part.
   Part enter(Part part) {
     const std::uint64_t now = __rdtsc();
     cycles_[static_cast<std::size_t>(part_)] += now - since_;

@@ -35,7 +35,7 @@ class TxBuffers {
   void give_back(Buffer const& buffer) { free_[buffer.bytes == kLarge].push_back(buffer.data); }
   /// All of it, for Engine::register_memory().
   std::span<std::byte> memory() const { return {memory_.get(), memory_.get_deleter().bytes}; }
-  /// Buffers that are taken.
+  /// Taken buffers.
   std::uint32_t in_use() const {
     return buffers_ - static_cast<std::uint32_t>(free_[0].size()) - static_cast<std::uint32_t>(free_[1].size());
   }
