@@ -93,7 +93,10 @@ int catena_stack_wait(catena_stack* stack, int timeout_ms);
  */
 int catena_stack_listen(catena_stack* stack, uint16_t port, int backlog);
 
-/* Ends the listening. Connections that wait for catena_stack_accept() are reset. -EINVAL: it does not listen there. */
+/*
+ * Ends the listening. Connections that wait for catena_stack_accept() go to other processes that listen at the port, or
+ * are reset if no other does. -EINVAL: it does not listen there.
+ */
 int catena_stack_unlisten(catena_stack* stack, uint16_t port);
 
 /* The oldest connection that waits at `port`. -EAGAIN: no connection waits. -EINVAL: it does not listen there. */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/ipc/mapping.hpp"
 
-#include "base/ipc/shared_memory.hpp"
-
 #include <catena/core/text.hpp>
 
 #include <cerrno>
@@ -28,7 +26,7 @@ Result<Mapping> Mapping::create(const char* name, std::size_t bytes) {
   return map(std::move(fd), bytes);
 }
 
-Result<Mapping> Mapping::map(FileDescriptor fd, std::size_t bytes, std::uint64_t offset) {
+Result<Mapping> Mapping::map(FileDescriptor fd, std::size_t bytes, std::uint64_t offset, Pages pages) {
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   struct stat info {};
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd.get(), &info) != 0) {
@@ -39,8 +37,8 @@ Result<Mapping> Mapping::map(FileDescriptor fd, std::size_t bytes, std::uint64_t
     return absl::InvalidArgumentError(
         concat("shared memory: ", bytes, " bytes at offset ", offset, " of ", size, "; it begins at a page"));
   }
-  void* const at =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), static_cast<off_t>(offset));
+  const int flags = MAP_SHARED | (pages == Pages::kNow ? MAP_POPULATE : 0);
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd.get(), static_cast<off_t>(offset));
   if (at == MAP_FAILED) {
     return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes of shared memory: ", std::strerror(errno)));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/core/file_descriptor.hpp"
+#include "base/ipc/shared_memory.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -20,11 +21,12 @@ class Mapping {
   /// Maps new memory, as make_peer_memory() creates it. ResourceExhausted if not enough memory is left; the text gives
   /// the requested size. `bytes` may be 0: the mapping is empty.
   static Result<Mapping> create(const char* name, std::size_t bytes);
-  /// Maps `bytes` bytes of `fd` from `offset` on, and takes ownership of `fd`.
+  /// Maps `bytes` bytes of `fd` from `offset` on, and takes ownership of `fd`. Pages::kWhenWritten suits large memory
+  /// of which little is used.
   ///   InvalidArgument    no memory sealed against shrinking (see memfd_create(2), F_SEAL_SHRINK), or too short, or
   ///                      `offset` is not a multiple of a page
   ///   ResourceExhausted  the memory cannot be mapped
-  static Result<Mapping> map(FileDescriptor fd, std::size_t bytes, std::uint64_t offset = 0);
+  static Result<Mapping> map(FileDescriptor fd, std::size_t bytes, std::uint64_t offset = 0, Pages pages = Pages::kNow);
   Mapping(Mapping&& other) noexcept
       : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, std::span<std::byte>())) {}
   Mapping& operator=(Mapping&& other) noexcept {

@@ -87,7 +87,7 @@ void StackLoop::admit(FileDescriptor memory) {
   const FileDescriptor connection = std::exchange(connection_, std::nullopt).value_or(FileDescriptor());
   const int refused = server_.applications() >= settings_.max_applications ? EUSERS : 0;
   FileDescriptor again(::dup(memory.get()));
-  Result<ipc::Mapping> mapping = ipc::Mapping::map(std::move(memory), Segment::bytes(settings_.shape));
+  Result<ipc::Mapping> mapping = map_segment(std::move(memory), settings_.shape);
   if (refused != 0 || !again || !mapping.ok()) {
     const RefusedBody body{.error = refused != 0 ? refused : ENOMEM};
     static_cast<void>(ipc::send_frame(connection.get(), kRefused, bytes_of(body)));

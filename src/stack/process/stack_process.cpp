@@ -62,7 +62,9 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
     sandbox.gid = kNobody;
   }
   sandbox.cpus = options.cpus;
-  sandbox.memory_bytes = std::uint64_t{2} << 30U;
+  // of addresses: it maps the segments of all applications, few of whose pages have memory
+  sandbox.memory_bytes = (std::uint64_t{2} << 30U) +
+                         options.settings.max_applications * std::uint64_t{Segment::bytes(options.settings.shape)};
   sandbox.on_line = [](std::string_view line) { spdlog::info("stack: {}", line); };
   CATENA_ASSIGN_OR_RETURN(auto process, sandbox::SandboxedProcess::start(sandbox));
   ipc::Writer settings;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/ipc/mapping.hpp"
 #include "stack/segment/segment.hpp"
 
 /// The first words between an application and the stack, over the application's connection: one frame from the stack,
@@ -21,5 +22,9 @@ struct AttachedBody {
 struct RefusedBody {
   std::int32_t error;  ///< of errno.h
 };
+
+/// A segment's memory, at both ends. Its pages get memory as connections use them: most of a segment is FIFOs of
+/// sessions that it may have. Errors of ipc::Mapping::map().
+Result<ipc::Mapping> map_segment(FileDescriptor memory, SegmentShape const& shape);
 
 }  // namespace catena::stack

@@ -50,6 +50,10 @@ int connect_to(const char* path, FileDescriptor& socket) {
 
 }  // namespace
 
+Result<ipc::Mapping> map_segment(FileDescriptor memory, SegmentShape const& shape) {
+  return ipc::Mapping::map(std::move(memory), Segment::bytes(shape), 0, ipc::Pages::kWhenWritten);
+}
+
 int Attachment::open(const char* path, std::unique_ptr<Attachment>& attachment) {
   FileDescriptor socket;
   if (const int error = connect_to(path, socket); error != 0) {
@@ -60,12 +64,15 @@ int Attachment::open(const char* path, std::unique_ptr<Attachment>& attachment) 
   if (frame.ok() && frame->call == kRefused && read_body(*frame, refused)) {
     return refused.error > 0 ? -refused.error : -EPROTO;
   }
+  if (absl::IsUnavailable(frame.status())) {
+    return -ECONNREFUSED;  // the stack's process has ended; its socket stays
+  }
   AttachedBody attached;
   if (!frame.ok() || frame->call != kAttached || !read_body(*frame, attached) || !frame->fd ||
       !is_possible(attached.shape)) {
     return -EPROTO;
   }
-  Result<ipc::Mapping> memory = ipc::Mapping::map(std::move(frame->fd), Segment::bytes(attached.shape));
+  Result<ipc::Mapping> memory = map_segment(std::move(frame->fd), attached.shape);
   if (!memory.ok()) {
     return absl::IsResourceExhausted(memory.status()) ? -ENOMEM : -EPROTO;
   }
@@ -113,7 +120,7 @@ bool Attachment::note(std::uint32_t number, catena_event& event) {
   session = {.state = Session::State::kWaiting, .slot = number, .generation = generation};
   Listener* const listener = listener_of(port);
   if (listener == nullptr) {
-    end(session, AppLine::kAbort);
+    end(session, AppLine::kReturn);
     return false;
   }
   listener->waiting.push_back(number);
@@ -155,7 +162,8 @@ int Attachment::wait(int timeout_ms) {
     has_lost_stack_ = true;
     return -ESTALE;
   }
-  if (armed->has_value()) {
+  // once more: arming the ring may have cleared the wake-up of an event that came meanwhile
+  if (armed->has_value() || events_.has_messages()) {
     return 1;
   }
   pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
@@ -228,7 +236,7 @@ int Attachment::unlisten(std::uint16_t port) {
   }
   const int answer = ask(listener->number, port, 0);
   for (const std::uint32_t slot : listener->waiting) {
-    end(sessions_[slot], AppLine::kAbort);
+    end(sessions_[slot], AppLine::kReturn);
   }
   std::erase_if(listeners_, [port](Listener const& each) { return each.port == port; });
   return answer;
@@ -245,6 +253,7 @@ int Attachment::accept(std::uint16_t port, catena_session& session) {
   Session& accepted = sessions_[listener->waiting.front()];
   listener->waiting.pop_front();
   accepted.state = Session::State::kOpen;
+  segment_.app_line(accepted.slot).wishes.fetch_or(AppLine::kAccepted, std::memory_order_release);
   session = std::uint64_t{accepted.generation} << 32U | accepted.slot;
   return 0;
 }

@@ -52,7 +52,8 @@ static_assert(sizeof(StackLine) == 64);
 
 /// The application's line of a session. The stack clears it before a connection gets the slot.
 struct alignas(64) AppLine {
-  enum Wish : std::uint32_t { kShutdown = 1, kClose = 2, kAbort = 4 };
+  /// kReturn: the application did not accept the connection, and listens no more. kAccepted: it did.
+  enum Wish : std::uint32_t { kShutdown = 1, kClose = 2, kAbort = 4, kReturn = 8, kAccepted = 16 };
   std::atomic<std::uint32_t> wishes;
   std::atomic<std::uint32_t> committed;    ///< bytes put into the send FIFO
   std::atomic<std::uint32_t> consumed;     ///< bytes taken from the receive FIFO

@@ -50,6 +50,8 @@ struct SessionServer::Session {
   std::uint32_t state_bits = 0;  ///< as in its StackLine
   std::uint32_t received = 0;
   std::uint32_t consumed = 0;
+  SharedEndpoint local{};
+  SharedEndpoint peer{};
   std::unique_ptr<TxSession> tx;  ///< while there is a connection
 };
 
@@ -136,43 +138,83 @@ void SessionServer::attach(ipc::Mapping memory, SegmentShape const& shape, FileD
   ++counters_.attached;
 }
 
-bool SessionServer::accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) {
-  const auto listener = std::ranges::find(listeners_, local.port, &Listener::port);
+/// A slot of the next application that listens at `port`; null: none has space.
+SessionServer::Session* SessionServer::take_slot(std::uint16_t port) {
+  const auto listener = std::ranges::find(listeners_, port, &Listener::port);
   Session* session = nullptr;
   for (std::size_t i = 0; listener != listeners_.end() && i < listener->workers.size() && session == nullptr; ++i) {
     session = listener->workers[listener->next++ % listener->workers.size()]->take();
   }
-  if (session == nullptr) {
-    ++counters_.refused;
-    return false;
-  }
-  Worker& worker = *session->worker;
-  *session = {.worker = &worker,
-              .slot = session->slot,
-              .connection = connection,
-              .state = Session::State::kOpen,
-              .generation = session->generation + 1,
-              .state_bits = StackLine::kOpen,
-              .tx = stage_->open(connection, worker.segment.tx(session->slot), worker.memory)};
+  return session;
+}
+
+/// Gives a connection to a slot's application, which is not notified yet.
+void SessionServer::place(Session& session, ConnectionId connection, SharedEndpoint const& local,
+                          SharedEndpoint const& peer) {
+  Worker& worker = *session.worker;
+  session = {.worker = &worker,
+             .slot = session.slot,
+             .connection = connection,
+             .state = Session::State::kOpen,
+             .generation = session.generation + 1,
+             .state_bits = StackLine::kOpen,
+             .local = local,
+             .peer = peer,
+             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.memory)};
   if (by_connection_.size() <= connection) {
     by_connection_.resize(connection + 1);
   }
-  by_connection_[connection] = session;
-  AppLine& wishes = worker.segment.app_line(session->slot);
+  by_connection_[connection] = &session;
+  AppLine& wishes = worker.segment.app_line(session.slot);
   wishes.wishes.store(0, std::memory_order_relaxed);
   wishes.committed.store(0, std::memory_order_relaxed);
   wishes.consumed.store(0, std::memory_order_relaxed);
   wishes.wants_space.store(0, std::memory_order_relaxed);
-  StackLine& line = worker.segment.stack_line(session->slot);
+  StackLine& line = worker.segment.stack_line(session.slot);
   line.state.store(StackLine::kOpen, std::memory_order_relaxed);
   line.received.store(0, std::memory_order_relaxed);
   line.freed.store(0, std::memory_order_relaxed);
-  line.local = shared(local);
-  line.peer = shared(peer);
-  line.generation.store(session->generation, std::memory_order_release);
-  worker.notify(*session);
+  line.local = local;
+  line.peer = peer;
+  line.generation.store(session.generation, std::memory_order_release);
+}
+
+bool SessionServer::accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) {
+  Session* const session = take_slot(local.port);
+  if (session == nullptr) {
+    ++counters_.refused;
+    return false;
+  }
+  place(*session, connection, shared(local), shared(peer));
+  session->worker->notify(*session);
   ++counters_.accepted;
   return true;
+}
+
+/// Another application that listens at the port gets the connection and the bytes that it received, so that a server
+/// which restarts its workers loses no connection.
+void SessionServer::return_connection(Session& session) {
+  Worker& worker = *session.worker;
+  const ConnectionId connection = session.connection;
+  Session* const next = take_slot(session.local.port);
+  if (next == nullptr) {
+    session.state = Session::State::kClosing;
+    tcp_->reset(connection);
+    reset(connection);
+    return;
+  }
+  stage_->close(std::move(session.tx));
+  place(*next, connection, session.local, session.peer);
+  Segment const& segment = next->worker->segment;
+  // both FIFOs have received from their start on: the application that returns it consumed no bytes
+  std::memcpy(segment.rx(next->slot).data(), worker.segment.rx(session.slot).data(), session.received);
+  next->received = session.received;
+  next->state_bits = session.state_bits;
+  StackLine& line = segment.stack_line(next->slot);
+  line.received.store(next->received, std::memory_order_release);
+  line.state.store(next->state_bits, std::memory_order_release);
+  next->worker->notify(*next);
+  worker.free(session);
 }
 
 bool SessionServer::received(ConnectionId connection, std::span<const std::byte> bytes) {
@@ -273,7 +315,7 @@ void SessionServer::serve_session(Worker& worker, Session& session) {
   AppLine& wishes = worker.segment.app_line(session.slot);
   wishes.commanded.exchange(0);  // before the rest is read: what is written later comes with another command
   const std::uint32_t wished = wishes.wishes.load(std::memory_order_acquire);
-  const bool ends = (wished & (AppLine::kClose | AppLine::kAbort)) != 0;
+  const bool ends = (wished & (AppLine::kClose | AppLine::kAbort | AppLine::kReturn)) != 0;
   if (session.state == Session::State::kLost && ends) {
     worker.free(session);
   }
@@ -290,7 +332,11 @@ void SessionServer::serve_session(Worker& worker, Session& session) {
     violate(session);
     return;
   }
-  if ((wished & AppLine::kAbort) != 0) {
+  if ((wished & AppLine::kReturn) != 0 && committed == 0 && consumed == 0) {
+    return_connection(session);
+    return;
+  }
+  if ((wished & (AppLine::kAbort | AppLine::kReturn)) != 0) {
     session.state = Session::State::kClosing;
     tcp_->reset(session.connection);
     reset(session.connection);
@@ -421,7 +467,8 @@ void SessionServer::arm(std::vector<pollfd>& sockets) {
   }
 }
 
-/// Sessions that the application has closed end by themselves; all others are reset.
+/// Sessions that the application has closed end by themselves. Those that it did not accept go to others that listen;
+/// the rest are reset.
 void SessionServer::detach(Worker& worker) {
   if (std::exchange(worker.is_gone, true)) {
     return;
@@ -436,7 +483,10 @@ void SessionServer::detach(Worker& worker) {
     unlisten(worker, port);
   }
   for (Session& session : worker.sessions) {
-    if (session.state == Session::State::kOpen) {
+    const bool is_accepted = (worker.segment.app_line(session.slot).wishes.load() & AppLine::kAccepted) != 0;
+    if (session.state == Session::State::kOpen && !is_accepted && session.tx->committed == 0 && session.consumed == 0) {
+      return_connection(session);
+    } else if (session.state == Session::State::kOpen) {
       tcp_->reset(session.connection);
       reset(session.connection);
     } else if (session.state == Session::State::kLost) {
@@ -449,6 +499,7 @@ bool SessionServer::detach_gone() {
   for (auto const& worker : workers_) {
     std::byte byte{};
     if (!worker->is_gone && ::recv(worker->socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+      serve(*worker);  // it may have closed connections, and ended since
       detach(*worker);
     }
   }

@@ -69,6 +69,9 @@ class SessionServer final : public TcpEvents {
     std::size_t next = 0;
   };
 
+  Session* take_slot(std::uint16_t port);
+  void place(Session& session, ConnectionId connection, SharedEndpoint const& local, SharedEndpoint const& peer);
+  void return_connection(Session& session);
   bool serve(Worker& worker);
   void serve_session(Worker& worker, Session& session);
   void serve_listener(Worker& worker, std::uint32_t number);

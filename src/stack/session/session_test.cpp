@@ -60,17 +60,10 @@ class Stack {
   }
   /// The call waits for the stack, so that must run meanwhile.
   int listen(Attachment& application, std::uint16_t port = kPort) {
-    std::atomic<bool> is_over = false;
-    int answer = 0;
-    std::thread asks([&] {
-      answer = application.listen(port, 5);
-      is_over = true;
-    });
-    while (!is_over) {
-      poll();
-    }
-    asks.join();
-    return answer;
+    return meanwhile([&] { return application.listen(port, 5); });
+  }
+  int unlisten(Attachment& application, std::uint16_t port = kPort) {
+    return meanwhile([&] { return application.unlisten(port); });
   }
   void poll() { server.poll(std::chrono::steady_clock::now()); }
   std::uint32_t buffers_in_use() const { return buffers_.in_use(); }
@@ -80,12 +73,38 @@ class Stack {
   FakeTcp tcp;
 
  private:
+  template <typename Call>
+  int meanwhile(Call const& call) {
+    std::atomic<bool> is_over = false;
+    int answer = 0;
+    std::thread asks([&] {
+      answer = call();
+      is_over = true;
+    });
+    while (!is_over) {
+      poll();
+    }
+    asks.join();
+    return answer;
+  }
   hostcopy::AcceleratorPool pool_;
   hostcopy::Accelerator accelerator_;
   PartClock clock_;
   TxBuffers buffers_;
   std::unique_ptr<TxStage> stage_;
 };
+
+/// Accepts all connections that wait.
+std::vector<catena_session> accept_all(Attachment& attachment) {
+  std::array<catena_event, 16> events{};
+  while (attachment.events(events) > 0) {
+  }
+  std::vector<catena_session> sessions;
+  for (catena_session session = 0; attachment.accept(kPort, session) == 0;) {
+    sessions.push_back(session);
+  }
+  return sessions;
+}
 
 /// An application that sends a stream of bytes in each session, and closes.
 class Sender {
@@ -329,13 +348,54 @@ TEST_F(Sessions, an_application_that_ends_loses_its_own_connections_alone) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(stack.tcp.connect(kPort));
   }
+  accept_all(*goes);
+  ASSERT_TRUE(stack.tcp.connect(kPort));
+  ASSERT_TRUE(stack.tcp.connect(kPort)) << "which it does not accept";
   goes.reset();
   while (stack.server.applications() == 2) {
     stack.poll();
   }
   EXPECT_EQ(std::ranges::count_if(stack.tcp.all(), [](auto const& each) { return each.is_reset; }), 2);
+  EXPECT_EQ(accept_all(*stays).size(), 4U);
   EXPECT_TRUE(stack.tcp.connect(kPort)) << "to the one that is left";
   EXPECT_EQ(stack.tcp.listeners, 1);
+}
+
+TEST_F(Sessions, connections_that_wait_go_to_others_that_listen_with_their_bytes) {
+  const auto stays = stack.attach();
+  const auto goes = stack.attach();
+  ASSERT_EQ(stack.listen(*stays), 0);
+  ASSERT_EQ(stack.listen(*goes), 0);
+  const std::vector<std::byte> request(3000, std::byte{7});
+  for (std::size_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE(stack.tcp.connect(kPort));
+    ASSERT_TRUE(stack.tcp.send(i, request));
+  }
+  stack.tcp.close_as_peer(0);
+  stack.tcp.close_as_peer(1);
+  std::array<catena_event, 1> event{};
+  ASSERT_EQ(goes->events(event), 1);  // it knows one of its two
+  ASSERT_EQ(stack.unlisten(*goes), 0);
+  goes->events(event);
+  stack.poll();
+  for (const catena_session session : accept_all(*stays)) {
+    Attachment::Session const& found = *stays->find(session);
+    EXPECT_TRUE(std::ranges::equal(stays->peek(found), request));
+  }
+  EXPECT_EQ(std::ranges::count_if(stack.tcp.all(), [](auto const& each) { return each.is_reset; }), 0);
+  ASSERT_EQ(stack.unlisten(*stays), 0);
+  ASSERT_EQ(stack.tcp.listeners, 0);
+}
+
+TEST_F(Sessions, the_last_that_listens_resets_what_waits) {
+  const auto attachment = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  ASSERT_TRUE(stack.tcp.connect(kPort));
+  std::array<catena_event, 1> event{};
+  ASSERT_EQ(attachment->events(event), 1);
+  ASSERT_EQ(stack.unlisten(*attachment), 0);
+  stack.poll();
+  EXPECT_TRUE(stack.tcp.all()[0].is_reset);
 }
 
 TEST_F(Sessions, closing_sends_the_rest_and_then_the_fin) {

@@ -504,7 +504,8 @@ Status LwipTcp::listen(std::uint16_t port, std::uint8_t backlog) {
 void LwipTcp::stop_listening(std::uint16_t port) {
   const auto listener = std::ranges::find(listeners_, port, &Listener::port);
   if (listener != listeners_.end()) {
-    tcp_close(listener->pcb);
+    // lwIP takes the listener out of all connections that came by it: their handshakes may not be over
+    buckets_.with_all([&listener] { tcp_close(listener->pcb); });
     listeners_.erase(listener);
   }
 }
@@ -614,11 +615,15 @@ bool LwipTcp::write(ConnectionId connection, std::span<const std::byte> bytes, b
 void LwipTcp::consumed(ConnectionId connection, std::size_t bytes) {
   tcp_pcb* const pcb = pcb_of(connection);
   const PcbBuckets::Scope scope(buckets_, bucket_of(*pcb));
+  // lwIP opens the window in steps of a segment. With those of sent ones, which have up to 64 KiB, it would stay shut
+  // for an application that has consumed less of its buffer
+  const u16_t sent_segment = std::exchange(pcb->mss, connections_[connection].segment_bytes);
   while (bytes > 0) {
     const std::size_t part = std::min<std::size_t>(bytes, 0xFFFF);
     tcp_recved(pcb, static_cast<u16_t>(part));
     bytes -= part;
   }
+  pcb->mss = sent_segment;
 }
 
 void LwipTcp::close(ConnectionId connection) {

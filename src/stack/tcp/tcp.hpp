@@ -98,6 +98,7 @@ class Tcp {
   /// Accepts connections at `port` of all addresses. At most `backlog` (up to 255) are half open. AlreadyExists: the
   /// port is taken.
   virtual Status listen(std::uint16_t port, std::uint8_t backlog) = 0;
+  /// Resets connections whose handshake is not over. Not from within an event.
   virtual void stop_listening(std::uint16_t port) = 0;
 
   /// The most bytes for write() now.

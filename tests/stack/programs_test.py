@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Unmodified programs on the stack: nginx, iperf3 and a small server, with the kernel's TCP as peer.
+
+The test has a network namespace of its own, in which the stack is at the other end of a TAP interface. Needs root; a part
+is skipped where its program is not installed. Environment: CATENA_BIN, the program; PYTHONPATH, the folder tests/.
+"""
+
+import collections
+import contextlib
+import ctypes
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from command import call, children_of
+
+BIN = pathlib.Path(os.environ["CATENA_BIN"]).resolve()
+HERE = pathlib.Path(__file__).resolve().parent
+STACK = ("10.123.0.2", "fd00:ca7e::2")
+LIMIT_S = 60  # of what takes a second on an idle machine
+SIZES = (0, 1, 1000, 1460, 16384, 65536, 262144, 1048576)
+PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
+
+NGINX = """\
+user root; worker_processes {workers}; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log warn;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; keepalive_requests 1000000;
+  fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  server {{
+    listen 80 backlog=255; listen [::]:80 backlog=255;
+    add_header X-Worker $pid;
+    location /on/ {{ alias {folder}/files/; sendfile on; tcp_nopush on; }}
+    location /off/ {{ alias {folder}/files/; sendfile off; }}
+    location /post {{ client_max_body_size 4m; return 200 "$request_length"; }}
+  }}
+}}
+"""
+
+
+def enter_namespace():
+    """Moves this process into a new network namespace with a loopback interface; why not, as text."""
+    if os.geteuid() != 0:
+        return "not root"
+    clone_newnet = 0x40000000
+    if ctypes.CDLL(None, use_errno=True).unshare(clone_newnet) != 0:
+        return f"no network namespaces here: {os.strerror(ctypes.get_errno())}"
+    return None if subprocess.run(["ip", "link", "set", "lo", "up"], check=False).returncode == 0 else "no iproute2"
+
+
+REASON = enter_namespace() if __name__ == "__main__" else "not run as a program"
+
+
+def needs(*programs):
+    lacking = [program for program in programs if shutil.which(program, path=PATH) is None]
+    return unittest.skipIf(lacking, f"not installed: {', '.join(lacking)}")
+
+
+def wait_for(condition, what):
+    """The first true value of condition(); only a hang reaches the limit."""
+    end = time.monotonic() + LIMIT_S
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not in {LIMIT_S} s")
+        time.sleep(0.02)
+
+
+def connect(address, port, patience=0):
+    """A connected socket; tries again for `patience` seconds."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return socket.create_connection((address, port), timeout=LIMIT_S)
+        except OSError:  # refused, or no interface yet
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+@unittest.skipIf(REASON, REASON)
+class Stack(unittest.TestCase):
+    """Runs programs on a stack, or on the kernel."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="catena-stack-test-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.environment = {**os.environ, "PATH": PATH}
+
+    @contextlib.contextmanager
+    def run_on_stack(self, port, *program, options=()):
+        """The process of `catena stack run`."""
+        output = open(self.folder / "output", "w", encoding="utf-8")
+        command = [BIN, "stack", "run", "--interface", "stack0", "--ports", str(port), "--json", *options, "--", *program]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=self.environment)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(LIMIT_S)
+            finally:
+                process.kill()
+                output.close()
+
+    def output(self):
+        return (self.folder / "output").read_text()
+
+
+@needs("nginx")
+class Nginx(Stack):
+    @classmethod
+    def setUpClass(cls):
+        bytes_of = random.Random(7).randbytes
+        cls.files = {f"f{size}": bytes_of(size) for size in SIZES}
+
+    @contextlib.contextmanager
+    def serve(self, workers, options=()):
+        files = self.folder / "files"
+        files.mkdir()
+        for name, content in self.files.items():
+            (files / name).write_bytes(content)
+        config = self.folder / "nginx.conf"
+        config.write_text(NGINX.format(workers=workers, folder=self.folder))
+        with self.run_on_stack(80, "nginx", "-c", config, options=options) as process:
+            connect(STACK[0], 80, patience=LIMIT_S).close()
+            yield process
+            self.assertIsNone(process.poll())
+
+    def client(self, address):
+        connection = http.client.HTTPConnection(address, 80, timeout=LIMIT_S)
+        self.addCleanup(connection.close)
+        return connection
+
+    def workers(self):
+        return children_of(int((self.folder / "nginx.pid").read_text()))
+
+    def request(self, connection, method, path, body=None, **headers):
+        connection.request(method, path, body=body, headers=headers)
+        response = connection.getresponse()
+        return response, response.read()
+
+    def check_files(self, connection):
+        for name, content in self.files.items():
+            for place in ("on", "off"):
+                with self.subTest(name=name, place=place):
+                    response, body = self.request(connection, "GET", f"/{place}/{name}")
+                    self.assertEqual(response.status, 200)
+                    self.assertEqual(hashlib.sha256(body).hexdigest(), hashlib.sha256(content).hexdigest())
+
+    def check_requests(self, connection):
+        content = self.files["f1048576"]
+        for start, end in ((0, 0), (1, 65536), (65535, 700000), (1048575, 1048575)):
+            response, body = self.request(connection, "GET", "/on/f1048576", Range=f"bytes={start}-{end}")
+            self.assertEqual((response.status, body == content[start:end + 1]), (206, True))
+        response, body = self.request(connection, "HEAD", "/on/f65536")
+        self.assertEqual((response.headers["Content-Length"], body), ("65536", b""))
+        for size in (1, 300000):
+            response, body = self.request(connection, "POST", "/post", body=b"x" * size)
+            self.assertEqual((response.status, int(body) > 0), (200, True))
+
+    def test_files_and_requests(self):
+        for workers, options in ((1, ("--copy", "cpu")), (3, ("--copy", "reference"))):
+            with self.subTest(workers=workers), self.serve(workers, options):
+                for address in STACK:
+                    for _ in range(workers):
+                        connection = self.client(address)
+                        self.check_files(connection)
+                        self.check_requests(connection)
+            self.assertNotIn("[alert]", (self.folder / "error.log").read_text())
+            self.assertEqual(json.loads(self.output().splitlines()[-1])["violations"], 0)
+            shutil.rmtree(self.folder / "files")
+
+    def test_a_reload_loses_no_request(self):
+        failures = []
+        served = collections.Counter()
+        stop = threading.Event()
+
+        def load():
+            while not stop.is_set():
+                try:
+                    with connect(STACK[0], 80) as peer:
+                        peer.sendall(b"GET /on/f1000 HTTP/1.0\r\n\r\n")
+                        reply = b"".join(iter(lambda: peer.recv(65536), b""))
+                    served[re.search(rb"X-Worker: (\d+)", reply).group(1)] += 1
+                    if not reply.endswith(self.files["f1000"]):
+                        failures.append("short")
+                except (OSError, AttributeError) as error:
+                    failures.append(repr(error))
+
+        with self.serve(2):
+            threads = [threading.Thread(target=load) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for _ in range(3):
+                before = set(self.workers())
+                os.kill(int((self.folder / "nginx.pid").read_text()), signal.SIGHUP)
+                wait_for(lambda: not before & set(self.workers()), "new workers")
+                wait_for(lambda: any(int(pid) in self.workers() for pid in list(served)), "requests of new workers")
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(failures, [])
+        self.assertGreaterEqual(len(served), 4)
+
+    def test_a_killed_worker_costs_its_own_connections(self):
+        with self.serve(3):
+            connections = [self.client(address) for address in STACK * 6]
+            owners = []
+            for connection in connections:
+                response, _ = self.request(connection, "GET", "/on/f1000")
+                owners.append(int(response.headers["X-Worker"]))
+            self.assertEqual(len(set(owners)), 3)  # in turn
+            os.kill(owners[0], signal.SIGKILL)
+            for connection, owner in zip(connections, owners):
+                sock = connection.sock
+                if owner == owners[0]:
+                    with self.assertRaises(ConnectionResetError):
+                        sock.recv(1)
+                    connection.close()
+                else:
+                    self.assertEqual(self.request(connection, "GET", "/on/f1000")[1], self.files["f1000"])
+            wait_for(lambda: len(set(self.workers()) - {owners[0]}) == 3, "another worker")
+            served = set()
+
+            def is_served_by_the_new_one():
+                connection = self.client(STACK[0])
+                served.add(int(self.request(connection, "GET", "/on/f1000")[0].headers["X-Worker"]))
+                return served - set(owners)
+
+            wait_for(is_served_by_the_new_one, "a request of the new worker")
+
+    def test_workers_survive_the_stack(self):
+        with self.serve(2) as process:
+            connection = self.client(STACK[0])
+            self.request(connection, "GET", "/on/f1000")
+            workers = set(self.workers())
+            stack = next(pid for pid in self.descendants(process.pid)
+                         if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "catena-stack")
+            os.kill(stack, signal.SIGKILL)
+            # the next stack knows nothing of the connection, and says so when bytes come
+            with self.assertRaises(OSError):
+                while True:
+                    connection.sock.sendall(b"GET ")
+                    time.sleep(0.05)
+            connect(STACK[0], 80, patience=LIMIT_S).close()
+            for address in STACK * 2:
+                again = self.client(address)
+                self.assertEqual(self.request(again, "GET", "/on/f65536")[1], self.files["f65536"])
+            self.assertEqual(set(self.workers()), workers)
+
+    def descendants(self, pid):
+        for child in children_of(pid):
+            yield child
+            yield from self.descendants(child)
+
+    @needs("wrk", "ab")
+    def test_many_connections(self):
+        with self.serve(1, ("--sessions", "2048")):
+            report = call("wrk", "-t1", "-c1000", "-d1", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
+            self.assertNotIn("Socket errors", report)
+            self.assertGreater(int(re.search(r"(\d+) requests in", report).group(1)), 1000)
+            report = call("ab", "-q", "-n", "2000", "-c", "20", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
+            self.assertRegex(report, r"Complete requests: +2000\n")
+            self.assertRegex(report, r"Failed requests: +0\n")
+
+
+@needs("iperf3")
+class Iperf(Stack):
+    def test_both_directions(self):
+        with self.run_on_stack(5201, "iperf3", "-s"):
+            connect(STACK[0], 5201, patience=LIMIT_S).close()
+            for address, direction in ((STACK[0], ()), (STACK[1], ("-R",))):
+                def report(address=address, direction=direction):
+                    done = subprocess.run(["iperf3", "-J", "-c", address, "-n", "20M", "-P", "2", *direction],
+                                          capture_output=True, text=True, check=False, timeout=LIMIT_S)
+                    return json.loads(done.stdout)["end"].get("sum_received")
+                # it serves one client at a time, and may be busy with the end of the last one
+                self.assertGreater(wait_for(report, "a report")["bytes"], 10_000_000)
+
+
+@needs("cc")
+class Calls(Stack):
+    """A server's results over the kernel's TCP are those over the stack."""
+    PORT = 7000
+
+    def converse(self, address, what):
+        """What the client sees."""
+        with connect(address, self.PORT, patience=LIMIT_S) as peer:
+            peer.sendall(what)
+            if what == b"e":
+                body = random.Random(3).randbytes(200000)
+                peer.sendall(body)
+                peer.shutdown(socket.SHUT_WR)
+                return self.read_all(peer) == body
+            if what == b"p":
+                peer.sendall(b"abc")
+                time.sleep(0.02)
+                peer.sendall(b"defgh")
+                time.sleep(0.05)
+                peer.sendall(b"ijklmnop")
+            elif what == b"s":
+                seen = peer.recv(2)
+                peer.sendall(b"word")
+                return seen
+            elif what == b"v":
+                peer.sendall(b"one")
+                time.sleep(0.02)
+                peer.shutdown(socket.SHUT_WR)
+            elif what == b"w":
+                seen = hashlib.sha256(self.read_all(peer)).hexdigest()
+                peer.sendall(b"rest")
+                peer.shutdown(socket.SHUT_WR)
+                return seen
+            elif what == b"r":
+                seen = peer.recv(2)
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return seen
+            try:
+                return hashlib.sha256(self.read_all(peer)).hexdigest()
+            except ConnectionResetError:
+                return "reset"
+
+    def read_all(self, peer):
+        return b"".join(iter(lambda: peer.recv(65536), b""))
+
+    def results(self, address):
+        seen = [(what, self.converse(address, what)) for what in (b"e", b"p", b"s", b"v", b"l", b"w", b"n", b"r", b"t", b"c", b"a")]
+        with connect(address, self.PORT) as peer:
+            peer.sendall(b"x")
+        return seen
+
+    def test_results_of_the_kernel(self):
+        server = self.folder / "sockets_server"
+        call("cc", "-O2", "-D_GNU_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wall", "-Wextra", "-Werror", "-o", server,
+             HERE / "sockets_server.c")
+        for own, kernel in zip(STACK, ("127.0.0.1", "::1")):
+            with self.subTest(address=own):
+                process = subprocess.Popen([server, str(self.PORT)], stdout=subprocess.PIPE, text=True)
+                expected = self.results(kernel)
+                expected_lines = process.communicate(timeout=LIMIT_S)[0].splitlines()
+                with self.run_on_stack(self.PORT, server, str(self.PORT)) as process:
+                    self.assertEqual(self.results(own), expected)
+                    self.assertEqual(process.wait(LIMIT_S), 0)
+                self.assertEqual(self.output().splitlines()[:len(expected_lines)], expected_lines)
+
+
+if __name__ == "__main__":
+    unittest.main()
