@@ -11,91 +11,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <deque>
-#include <map>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "stack/port/tap_port.hpp"
+#include "stack/tcp/echo_server.hpp"
 #include "stack/tcp/tcp.hpp"
 
 namespace catena::stack {
 namespace {
 
 constexpr std::uint16_t kPort = 7;
-
-/// Sends back what it receives, and closes when the peer does.
-class EchoServer final : public TcpEvents {
- public:
-  void attach(Tcp& tcp) { tcp_ = &tcp; }
-  bool accepted(ConnectionId connection, Endpoint const&, Endpoint const&) override {
-    ++taken;
-    sessions_[connection] = {};
-    return true;
-  }
-  bool received(ConnectionId connection, std::span<const std::byte> bytes) override {
-    Session& session = sessions_[connection];
-    session.pieces.push_back({{bytes.begin(), bytes.end()}, 0});
-    return true;
-  }
-  void acknowledged(ConnectionId connection, std::size_t bytes) override {
-    Session& session = sessions_[connection];
-    session.acknowledged += bytes;
-    while (!session.pieces.empty() && session.acknowledged >= session.pieces.front().bytes.size() &&
-           session.pieces.front().written == session.pieces.front().bytes.size()) {
-      session.acknowledged -= session.pieces.front().bytes.size();
-      tcp_->consumed(connection, session.pieces.front().bytes.size());
-      session.pieces.pop_front();
-    }
-  }
-  void peer_closed(ConnectionId connection) override { sessions_[connection].is_closing = true; }
-  void reset(ConnectionId connection) override {
-    ++lost;
-    sessions_.erase(connection);
-  }
-  /// Writes what there is room for, and closes what is at its end.
-  void work() {
-    std::vector<ConnectionId> ended;
-    for (auto& [connection, session] : sessions_) {
-      for (Piece& piece : session.pieces) {
-        while (piece.written < piece.bytes.size()) {
-          const std::size_t part =
-              std::min({piece.bytes.size() - piece.written, tcp_->room(connection), Tcp::kMaxWrite});
-          if (part == 0 || !tcp_->write(connection, std::span(piece.bytes).subspan(piece.written, part), false)) {
-            break;
-          }
-          piece.written += part;
-        }
-        if (piece.written < piece.bytes.size()) {
-          break;
-        }
-      }
-      if (session.is_closing && session.pieces.empty()) {
-        ended.push_back(connection);
-      }
-    }
-    for (const ConnectionId connection : ended) {
-      tcp_->close(connection);
-      sessions_.erase(connection);
-    }
-  }
-  std::atomic<std::uint32_t> taken = 0;
-  std::atomic<std::uint32_t> lost = 0;
-
- private:
-  struct Piece {
-    std::vector<std::byte> bytes;
-    std::size_t written;
-  };
-  struct Session {
-    std::deque<Piece> pieces;
-    std::size_t acknowledged = 0;  ///< beyond the pieces that are gone
-    bool is_closing = false;
-  };
-  Tcp* tcp_ = nullptr;
-  std::map<ConnectionId, Session> sessions_;
-};
 
 class KernelPeer : public ::testing::Test {
  protected:

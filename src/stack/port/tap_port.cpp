@@ -2,7 +2,6 @@
 #include "stack/port/tap_port.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/packet/headers.hpp>
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -14,6 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "stack/tcp/frame.hpp"
 
 namespace catena::stack {
 namespace {
@@ -32,44 +33,8 @@ constexpr std::uint8_t kNeedsChecksum = 1;
 constexpr std::uint8_t kDataValid = 2;
 constexpr std::uint8_t kGsoTcp4 = 1;
 constexpr std::uint8_t kGsoTcp6 = 4;
-constexpr std::uint16_t kTcpChecksumAt = 16;
 constexpr std::size_t kMaxFrame = 65536 + 128;
 constexpr std::size_t kMaxParts = 80;
-
-const std::uint8_t* octets(const std::byte* at) { return reinterpret_cast<const std::uint8_t*>(at); }
-std::uint16_t be16(const std::byte* at) { return packet::load_be16(octets(at)); }
-std::uint64_t sum_of(std::span<const std::byte> bytes) {
-  return packet::checksum_add(octets(bytes.data()), bytes.size());
-}
-
-/// Whether the TCP checksum of an IP frame is right; true for frames of other protocols.
-bool has_right_checksum(std::span<const std::byte> frame) {
-  constexpr std::size_t kEthernet = 14;
-  constexpr std::byte kTcp{6};
-  const std::span<const std::byte> ip = frame.subspan(std::min(kEthernet, frame.size()));
-  if (ip.size() < 20) {
-    return true;
-  }
-  const std::uint16_t type = be16(&frame[12]);
-  std::size_t header = 0;
-  std::size_t length = 0;
-  std::uint64_t sum = 6;
-  if (type == 0x0800 && ip[9] == kTcp) {
-    header = std::size_t{4} * (std::to_integer<unsigned>(ip[0]) & 0xFU);
-    length = be16(&ip[2]);
-    sum += sum_of(ip.subspan(12, 8));
-  } else if (type == 0x86DD && ip.size() >= 40 && ip[6] == kTcp) {
-    header = 40;
-    length = header + be16(&ip[4]);
-    sum += sum_of(ip.subspan(8, 32));
-  } else {
-    return true;
-  }
-  if (length < header || length > ip.size()) {
-    return false;
-  }
-  return packet::checksum_finish(sum + (length - header) + sum_of(ip.subspan(header, length - header))) == 0;
-}
 
 Status failed(std::string_view what) {
   const int error = errno;
@@ -113,7 +78,7 @@ bool TapPort::send(OutgoingFrame const& frame) {
     header.checksum_offset = kTcpChecksumAt;
   }
   if (frame.segment_bytes != 0) {
-    header.gso_type = be16(&frame.parts[0][12]) == 0x0800 ? kGsoTcp4 : kGsoTcp6;
+    header.gso_type = load_be16(&frame.parts[0][12]) == kTypeIpv4 ? kGsoTcp4 : kGsoTcp6;
     header.header_bytes = frame.header_bytes;
     header.segment_bytes = frame.segment_bytes;
   }
