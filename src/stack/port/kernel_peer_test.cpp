@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack over a TAP with the kernel's TCP as its peer, in a network namespace of the test's own. Needs root.
+// The stack over ports of the kernel with the kernel's TCP as its peer, in a network namespace of the test's own. Needs
+// root.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,13 +10,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <map>
+#include <optional>
+#include <ostream>
 #include <random>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "stack/port/tap_port.hpp"
+#include "stack/port/port_table.hpp"
 #include "stack/tcp/echo_server.hpp"
 #include "stack/tcp/tcp.hpp"
 
@@ -24,22 +32,115 @@ namespace {
 
 constexpr std::uint16_t kPort = 7;
 
-class KernelPeer : public ::testing::Test {
+/// Loses, doubles, delays and reorders frames of both directions, by a seed.
+class Relay final : public Port {
+ public:
+  Relay(std::unique_ptr<Port> port, unsigned seed) : port_(std::move(port)), random_(seed) {}
+  bool send(OutgoingFrame const& frame) override {
+    Held held{.outgoing = frame, .bytes = {}};
+    for (const std::span<const std::byte> part : frame.parts) {
+      held.bytes.insert(held.bytes.end(), part.begin(), part.end());
+    }
+    pass(to_kernel_, std::move(held));
+    release();
+    return true;
+  }
+  std::optional<std::span<const std::byte>> receive() override {
+    release();
+    while (const auto frame = port_->receive()) {
+      pass(to_stack_, {.outgoing = {}, .bytes = {frame->begin(), frame->end()}});
+    }
+    if (to_stack_.empty() || to_stack_.begin()->first > Clock::now()) {
+      return std::nullopt;
+    }
+    received_ = std::move(to_stack_.extract(to_stack_.begin()).mapped().bytes);
+    return received_;
+  }
+  int descriptor() const override { return port_->descriptor(); }
+  std::uint64_t lost = 0;
+  std::uint64_t doubled = 0;
+  std::uint64_t delayed = 0;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Held {
+    OutgoingFrame outgoing;
+    std::vector<std::byte> bytes;
+  };
+  using Queue = std::multimap<Clock::time_point, Held>;  ///< by the time of their release
+
+  void pass(Queue& queue, Held held) {
+    const auto fate = random_() % 100;
+    if (fate < 3) {
+      ++lost;
+      return;
+    }
+    if (fate < 6) {
+      ++doubled;
+      queue.emplace(Clock::now() + std::chrono::microseconds(random_() % 3000), held);
+    }
+    const bool is_delayed = fate >= 90;
+    delayed += is_delayed ? 1 : 0;
+    queue.emplace(Clock::now() + std::chrono::microseconds(is_delayed ? random_() % 3000 : 0), std::move(held));
+  }
+  void release() {
+    while (!to_kernel_.empty() && to_kernel_.begin()->first <= Clock::now()) {
+      Held& held = to_kernel_.begin()->second;
+      const std::array<std::span<const std::byte>, 1> parts = {held.bytes};
+      held.outgoing.parts = parts;
+      port_->send(held.outgoing);
+      to_kernel_.erase(to_kernel_.begin());
+    }
+  }
+
+  std::unique_ptr<Port> port_;
+  std::minstd_rand random_;
+  Queue to_kernel_;
+  Queue to_stack_;
+  std::vector<std::byte> received_;
+};
+
+/// Commands that make the port's link, and the name of the kernel's end.
+struct Link {
+  const char* kind;
+  const char* text;
+  const char* commands;
+  const char* kernel_end;
+};
+constexpr Link kTap{"tap", "tap0", "true", "tap0"};
+constexpr Link kVeth{"dev", "veth0",
+                     "ip link add veth0 type veth peer name veth1 && ip link set veth0 addrgenmode none up", "veth1"};
+void PrintTo(Link const& link, std::ostream* out) { *out << link.kind; }
+
+class OverPort : public ::testing::Test {
  protected:
-  void SetUp() override {
+  /// `seed`: of a Relay; 0: none. `cuts_segments`: frames of up to 64 KiB, in both directions.
+  void start(Link const& link, unsigned seed, bool cuts_segments) {
     if (::unshare(CLONE_NEWNET) != 0) {
       GTEST_SKIP() << "a network namespace needs root";
     }
-    Result<std::unique_ptr<TapPort>> port = TapPort::open("tap0");
+    ASSERT_EQ(std::system(link.commands), 0);
+    Result<std::unique_ptr<Port>> port = open_port(link.kind, link.text);
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
-    ASSERT_EQ(std::system("ip link set lo up && ip link set tap0 up && ip address add 10.9.0.1/24 dev tap0 && "
-                          "ip -6 address add fd00:9::1/64 dev tap0 nodad"),
+    if (seed != 0) {
+      auto relay = std::make_unique<Relay>(std::move(port_), seed);
+      relay_ = relay.get();
+      port_ = std::move(relay);
+    }
+    const std::string end = link.kernel_end;
+    ASSERT_EQ(std::system(("ip link set lo up && ip link set " + end + " up && ip address add 10.9.0.1/24 dev " + end +
+                           " && ip -6 address add fd00:9::1/64 nodad dev " + end)
+                              .c_str()),
               0);
+    if (!cuts_segments) {
+      ASSERT_EQ(std::system(("ethtool -K " + end + " tso off gso off").c_str()), 0);
+    }
     TcpOptions options;
     options.mac = {2, 0, 0, 0, 9, 2};
     options.ipv4 = {packet::Address::of_v4(0x0A090002), 24, std::nullopt};
     options.ipv6 = {*packet::Address::parse("fd00:9::2"), 64, std::nullopt};
+    options.cuts_segments = cuts_segments;
     Result<std::unique_ptr<Tcp>> tcp = Tcp::create(options, *port_, server_);
     ASSERT_TRUE(tcp.ok()) << tcp.status();
     tcp_ = *std::move(tcp);
@@ -119,14 +220,20 @@ class KernelPeer : public ::testing::Test {
     EXPECT_TRUE(received == sent);
   }
 
-  std::unique_ptr<TapPort> port_;
+  std::unique_ptr<Port> port_;
+  Relay* relay_ = nullptr;
   EchoServer server_;
   std::unique_ptr<Tcp> tcp_;
   std::atomic<bool> stop_ = false;
   std::thread stack_;
 };
 
-TEST_F(KernelPeer, gets_back_what_it_sends_over_both_families) {
+class KernelPeer : public OverPort, public ::testing::WithParamInterface<Link> {
+ protected:
+  void SetUp() override { start(GetParam(), 0, true); }
+};
+
+TEST_P(KernelPeer, gets_back_what_it_sends_over_both_families) {
   for (const char* address : {"10.9.0.2", "fd00:9::2"}) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{1460}, std::size_t{100'000}, std::size_t{8'000'000}}) {
       SCOPED_TRACE(std::string(address) + " " + std::to_string(bytes));
@@ -140,7 +247,7 @@ TEST_F(KernelPeer, gets_back_what_it_sends_over_both_families) {
   EXPECT_EQ(server_.lost, 0U);
 }
 
-TEST_F(KernelPeer, has_many_connections_at_a_time) {
+TEST_P(KernelPeer, has_many_connections_at_a_time) {
   constexpr std::size_t kConnections = 300;
   std::vector<int> fds;
   for (std::size_t i = 0; i < kConnections; ++i) {
@@ -154,7 +261,7 @@ TEST_F(KernelPeer, has_many_connections_at_a_time) {
   EXPECT_EQ(server_.lost, 0U);
 }
 
-TEST_F(KernelPeer, gets_every_byte_though_frames_are_lost) {
+TEST_P(KernelPeer, gets_every_byte_though_frames_are_lost) {
   if (std::system("nft 'add table inet loss; add chain inet loss in { type filter hook input priority 0; }; "
                   "add rule inet loss in ip saddr 10.9.0.2 tcp sport 7 numgen random mod 100 < 3 drop'") != 0) {
     GTEST_SKIP() << "frames are lost by nft";
@@ -172,13 +279,57 @@ TEST_F(KernelPeer, gets_every_byte_though_frames_are_lost) {
   EXPECT_EQ(server_.lost, 0U);
 }
 
-TEST_F(KernelPeer, a_port_that_nobody_listens_at_refuses) {
+TEST_P(KernelPeer, a_port_that_nobody_listens_at_refuses) {
   EXPECT_EQ(connect_to("10.9.0.2", 8), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
 }
 
-TEST_F(KernelPeer, answers_pings_of_both_families) {
+TEST_P(KernelPeer, answers_pings_of_both_families) {
   EXPECT_EQ(std::system("ping -c 1 -W 5 10.9.0.2 >/dev/null && ping -c 1 -W 5 fd00:9::2 >/dev/null"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ports, KernelPeer, ::testing::Values(kTap, kVeth));
+
+class BadLink : public OverPort {
+ protected:
+  void expect_bytes(unsigned seed, bool cuts_segments) {
+    start(kTap, seed, cuts_segments);
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    std::vector<std::thread> clients;
+    for (const char* address : {"10.9.0.2", "10.9.0.2", "fd00:9::2"}) {
+      clients.emplace_back([address] {
+        const int fd = connect_to(address);
+        ASSERT_GE(fd, 0);
+        expect_echo(fd, 500'000);
+        ::close(fd);
+      });
+    }
+    std::ranges::for_each(clients, &std::thread::join);
+    EXPECT_EQ(server_.lost, 0U);
+    TearDown();
+    EXPECT_GT(relay_->lost, 0U);
+    EXPECT_GT(relay_->doubled, 0U);
+    EXPECT_GT(relay_->delayed, 0U);
+  }
+};
+
+TEST_F(BadLink, large_frames_are_lost_doubled_and_reordered) { expect_bytes(1, true); }
+TEST_F(BadLink, single_segments_are_lost_doubled_and_reordered) { expect_bytes(2, false); }
+
+TEST(PortTable, names_its_ports_where_the_key_is_none) {
+  const Result<std::unique_ptr<Port>> port = open_port("tun", "x");
+  EXPECT_EQ(port.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(port.status().message().find("tap, dev"), std::string_view::npos) << port.status();
+}
+
+TEST(PortTable, refuses_what_is_no_interface) {
+  for (const char* kind : {"tap", "dev"}) {
+    EXPECT_EQ(open_port(kind, "").status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(open_port(kind, "a_name_of_17_chars").status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(open_port("dev", "none0").status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace
