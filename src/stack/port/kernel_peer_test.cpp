@@ -3,16 +3,21 @@
 // root.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
+#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -25,6 +30,7 @@
 
 #include "stack/port/port_table.hpp"
 #include "stack/tcp/echo_server.hpp"
+#include "stack/tcp/frame.hpp"
 #include "stack/tcp/tcp.hpp"
 
 namespace catena::stack {
@@ -100,16 +106,111 @@ class Relay final : public Port {
   std::vector<std::byte> received_;
 };
 
+/// Carries frames between the kernel's TAP and the far end of a port that is no port of the kernel.
+class Bridge {
+ public:
+  Bridge(std::unique_ptr<Port> kernel, std::unique_ptr<Port> far) : kernel_(std::move(kernel)), far_(std::move(far)) {
+    thread_ = std::thread([this] {
+      while (!stop_) {
+        std::array<pollfd, 2> readable{{{kernel_->descriptor(), POLLIN, 0}, {far_->descriptor(), POLLIN, 0}}};
+        ::poll(readable.data(), readable.size(), 1);
+        carry(*kernel_, *far_);
+        carry(*far_, *kernel_);
+      }
+    });
+  }
+  ~Bridge() {
+    stop_ = true;
+    thread_.join();
+  }
+  Bridge(Bridge const&) = delete;
+  Bridge& operator=(Bridge const&) = delete;
+
+ private:
+  static void carry(Port& from, Port& to) {
+    constexpr std::size_t kMtuFrame = 1514;
+    while (const auto frame = from.receive()) {
+      const std::array<std::span<const std::byte>, 1> parts = {*frame};
+      OutgoingFrame outgoing{.parts = parts, .bytes = static_cast<std::uint32_t>(frame->size())};
+      const std::optional<Segment> segment = find_segment(*frame, true);
+      if (segment && (frame->size() > kMtuFrame || !has_right_checksum(*frame))) {
+        const std::size_t header = segment->tcp + 4 * (std::to_integer<std::size_t>((*frame)[segment->tcp + 12]) >> 4U);
+        outgoing.checksum_start = static_cast<std::uint16_t>(segment->tcp);
+        outgoing.header_bytes = static_cast<std::uint16_t>(header);
+        outgoing.segment_bytes = static_cast<std::uint16_t>(frame->size() > kMtuFrame ? kMtuFrame - header : 0);
+      }
+      to.send(outgoing);
+    }
+  }
+
+  std::unique_ptr<Port> kernel_;
+  std::unique_ptr<Port> far_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+/// A process with a Bridge: memif has its two ends in two processes.
+class BridgeProcess {
+ public:
+  /// Opens `port` as "KIND TEXT", and the TAP `tap`.
+  BridgeProcess(std::string const& port, const char* tap) {
+    ::setenv("BRIDGED_PORT", port.c_str(), 1);
+    ::setenv("BRIDGED_TAP", tap, 1);
+    std::string name = "bridge";
+    std::string filter = "--gtest_filter=BridgeProgram.*";
+    const std::array<char*, 3> arguments = {name.data(), filter.data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ), 0);
+    ::unsetenv("BRIDGED_PORT");
+    for (int tries = 0; tries < 1000 && ::if_nametoindex(tap) == 0; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  ~BridgeProcess() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  BridgeProcess(BridgeProcess const&) = delete;
+  BridgeProcess& operator=(BridgeProcess const&) = delete;
+
+ private:
+  pid_t pid_ = -1;
+};
+/// What BridgeProcess runs; no test by itself.
+TEST(BridgeProgram, carries_frames_for_another_test) {
+  const char* const port = std::getenv("BRIDGED_PORT");
+  if (port == nullptr) {
+    return;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string text = port;
+  const std::size_t space = text.find(' ');
+  Result<std::unique_ptr<Port>> far = open_port(text.substr(0, space), text.substr(space + 1));
+  Result<std::unique_ptr<Port>> tap = open_port("tap", std::getenv("BRIDGED_TAP"));
+  ASSERT_TRUE(far.ok() && tap.ok()) << far.status() << tap.status();
+  const Bridge bridge(*std::move(tap), *std::move(far));
+  for (;;) {
+    ::pause();
+  }
+}
+
 /// Commands that make the port's link, and the name of the kernel's end.
 struct Link {
   const char* kind;
   const char* text;
   const char* commands;
   const char* kernel_end;
+  /// Of the far end, whose frames are carried to the TAP `kernel_end`; null: the kernel has the far end.
+  const char* far_text = nullptr;
+  bool is_process = false;  ///< the far end is in another process
 };
 constexpr Link kTap{"tap", "tap0", "true", "tap0"};
 constexpr Link kVeth{"dev", "veth0",
                      "ip link add veth0 type veth peer name veth1 && ip link set veth0 addrgenmode none up", "veth1"};
+constexpr Link kRing{"ring", "ring_of_kernel.", "true", "tap0", ""};
+/// In a process of its own.
+constexpr Link kMemif{"memif", "memif_of_kernel.", "true", "tap0", ",role=client", true};
 void PrintTo(Link const& link, std::ostream* out) { *out << link.kind; }
 
 class OverPort : public ::testing::Test {
@@ -120,9 +221,19 @@ class OverPort : public ::testing::Test {
       GTEST_SKIP() << "a network namespace needs root";
     }
     ASSERT_EQ(std::system(link.commands), 0);
-    Result<std::unique_ptr<Port>> port = open_port(link.kind, link.text);
+    // sockets of tests that run at a time have different names
+    const std::string text = link.text + (link.far_text != nullptr ? std::to_string(::getpid()) : "");
+    Result<std::unique_ptr<Port>> port = open_port(link.kind, text);
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
+    if (link.is_process) {
+      process_.emplace(std::string(link.kind) + " " + text + link.far_text, link.kernel_end);
+    } else if (link.far_text != nullptr) {
+      Result<std::unique_ptr<Port>> far = open_port(link.kind, text + link.far_text);
+      Result<std::unique_ptr<Port>> tap = open_port("tap", link.kernel_end);
+      ASSERT_TRUE(far.ok() && tap.ok()) << far.status() << tap.status();
+      bridge_.emplace(*std::move(tap), *std::move(far));
+    }
     if (seed != 0) {
       auto relay = std::make_unique<Relay>(std::move(port_), seed);
       relay_ = relay.get();
@@ -222,6 +333,8 @@ class OverPort : public ::testing::Test {
 
   std::unique_ptr<Port> port_;
   Relay* relay_ = nullptr;
+  std::optional<Bridge> bridge_;
+  std::optional<BridgeProcess> process_;
   EchoServer server_;
   std::unique_ptr<Tcp> tcp_;
   std::atomic<bool> stop_ = false;
@@ -288,7 +401,25 @@ TEST_P(KernelPeer, answers_pings_of_both_families) {
   EXPECT_EQ(std::system("ping -c 1 -W 5 10.9.0.2 >/dev/null && ping -c 1 -W 5 fd00:9::2 >/dev/null"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ports, KernelPeer, ::testing::Values(kTap, kVeth));
+INSTANTIATE_TEST_SUITE_P(Ports, KernelPeer, ::testing::Values(kTap, kVeth, kRing));
+
+/// The CPU cuts segments and makes checksums, and the kernel judges them. One test: memif takes a second to connect.
+using Memif = OverPort;
+TEST_F(Memif, gets_back_what_it_sends_over_both_families) {
+  start(kMemif, 0, true);
+  if (IsSkipped() || HasFatalFailure()) {
+    return;
+  }
+  for (const char* address : {"10.9.0.2", "fd00:9::2"}) {
+    SCOPED_TRACE(address);
+    const int fd = connect_to(address);
+    ASSERT_GE(fd, 0);
+    expect_echo(fd, 1'000'000);
+    ::close(fd);
+  }
+  EXPECT_EQ(server_.lost, 0U);
+  EXPECT_EQ(port_->counters().bad_checksum, 0U);
+}
 
 class BadLink : public OverPort {
  protected:
@@ -321,13 +452,13 @@ TEST_F(BadLink, single_segments_are_lost_doubled_and_reordered) { expect_bytes(2
 TEST(PortTable, names_its_ports_where_the_key_is_none) {
   const Result<std::unique_ptr<Port>> port = open_port("tun", "x");
   EXPECT_EQ(port.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(port.status().message().find("tap, dev"), std::string_view::npos) << port.status();
+  EXPECT_NE(port.status().message().find("tap, dev, ring, memif, dpdk"), std::string_view::npos) << port.status();
 }
 
 TEST(PortTable, refuses_what_is_no_interface) {
-  for (const char* kind : {"tap", "dev"}) {
+  for (const char* kind : {"tap", "dev", "ring"}) {
     EXPECT_EQ(open_port(kind, "").status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(open_port(kind, "a_name_of_17_chars").status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(open_port(kind, std::string(200, 'x')).status().code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_EQ(open_port("dev", "none0").status().code(), absl::StatusCode::kNotFound);
 }

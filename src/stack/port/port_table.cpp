@@ -6,22 +6,32 @@
 #include <algorithm>
 #include <array>
 
+#include "stack/port/device_port.hpp"
 #include "stack/port/packet_port.hpp"
+#include "stack/port/ring_port.hpp"
 #include "stack/port/tap_port.hpp"
 
 namespace catena::stack {
 namespace {
 
-template <typename Kind>
+/// An open function of a port as one of the table.
+template <auto Open>
 Result<std::unique_ptr<Port>> open_as(std::string const& text) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Kind::open(text));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Open(text));
   return port;
 }
 
-constexpr std::array<PortKind, 2> kPortKinds = {{
-    {"tap", "name of a TAP interface, made where it does not exist", &open_as<TapPort>},
+constexpr std::array<PortKind, 5> kPortKinds = {{
+    {"tap", "name of a TAP interface, made where it does not exist", &open_as<TapPort::open>},
     {"dev", "name of an interface without addresses of the kernel, such as one end of a veth pair",
-     &open_as<PacketPort>},
+     &open_as<PacketPort::open>},
+    {"ring", "path of a socket: rings in memory shared with the process or thread that opens it, too",
+     &open_as<RingPort::open>},
+    {"memif",
+     "path of a socket: shared memory with VPP, a chain or another DPDK program; it is the server, unless "
+     "\",role=client\" follows",
+     &open_as<DevicePort::open_memif>},
+    {"dpdk", "any EAL device string", &open_as<DevicePort::open>},
 }};
 
 }  // namespace

@@ -12,15 +12,13 @@
 #include <cstring>
 #include <utility>
 
-#include "packet/vnet_header.hpp"
-#include "stack/tcp/frame.hpp"
+#include "stack/port/vnet.hpp"
 
 namespace catena::stack {
 namespace {
 
 using packet::VnetHeader;
 
-constexpr std::size_t kMaxFrame = 65536 + 128;
 constexpr std::size_t kMaxParts = 80;
 
 }  // namespace
@@ -42,17 +40,7 @@ Status check_interface_name(std::string const& name) {
 VnetPort::VnetPort(FileDescriptor fd) : fd_(std::move(fd)), buffer_(sizeof(VnetHeader) + kMaxFrame) {}
 
 bool VnetPort::send(OutgoingFrame const& frame) {
-  VnetHeader header{};
-  if (frame.checksum_start != 0) {
-    header.flags = packet::kVnetNeedsChecksum;
-    header.checksum_start = frame.checksum_start;
-    header.checksum_offset = kTcpChecksumAt;
-  }
-  if (frame.segment_bytes != 0) {
-    header.gso_type = load_be16(&frame.parts[0][12]) == kTypeIpv4 ? packet::kVnetGsoTcp4 : packet::kVnetGsoTcp6;
-    header.header_bytes = frame.header_bytes;
-    header.segment_bytes = frame.segment_bytes;
-  }
+  VnetHeader header = vnet_header(frame);
   std::array<iovec, kMaxParts> parts{};
   if (frame.parts.size() + 1 > kMaxParts) {
     ++counters_.no_room;
@@ -82,8 +70,7 @@ std::optional<std::span<const std::byte>> VnetPort::receive() {
     const std::span<const std::byte> frame =
         std::span(buffer_).subspan(sizeof header, static_cast<std::size_t>(bytes) - sizeof header);
     ++counters_.received;
-    // the kernel's own frames come without a checksum: it vouches for them
-    if ((header.flags & (packet::kVnetNeedsChecksum | packet::kVnetDataValid)) != 0 || has_right_checksum(frame)) {
+    if (is_intact(header, frame)) {
       return frame;
     }
     ++counters_.bad_checksum;
