@@ -348,7 +348,8 @@ class KernelPeer : public OverPort, public ::testing::WithParamInterface<Link> {
 
 TEST_P(KernelPeer, gets_back_what_it_sends_over_both_families) {
   for (const char* address : {"10.9.0.2", "fd00:9::2"}) {
-    for (const std::size_t bytes : {std::size_t{1}, std::size_t{1460}, std::size_t{100'000}, std::size_t{8'000'000}}) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{1460}, std::size_t{100'000},
+                                    std::size_t{GetParam().far_text == nullptr ? 8'000'000U : 2'000'000U}}) {
       SCOPED_TRACE(std::string(address) + " " + std::to_string(bytes));
       const int fd = connect_to(address);
       ASSERT_GE(fd, 0);

@@ -153,6 +153,40 @@ void prepare_timers(tcp_pcb& pcb) {
   }
 }
 
+/// Connections by their numbers, which are used again.
+class ConnectionTable {
+ public:
+  ConnectionId add(tcp_pcb& pcb) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<ConnectionId>(all_.size()));
+      all_.emplace_back();
+    }
+    const ConnectionId id = free_.back();
+    free_.pop_back();
+    all_[id] = {&pcb, pcb.mss};
+    return id;
+  }
+  void remove(ConnectionId id) {
+    all_[id].pcb = nullptr;
+    free_.push_back(id);
+  }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(all_.size() - free_.size()); }
+  /// Numbers from 0 on that have been used.
+  ConnectionId numbers() const { return static_cast<ConnectionId>(all_.size()); }
+  /// Null: a number without a connection.
+  tcp_pcb* pcb_of(ConnectionId id) const { return id < all_.size() ? all_[id].pcb : nullptr; }
+  /// The MSS that was negotiated.
+  std::uint16_t segment_bytes_of(ConnectionId id) const { return all_[id].segment_bytes; }
+
+ private:
+  struct Connection {
+    tcp_pcb* pcb = nullptr;  ///< null: free
+    std::uint16_t segment_bytes = 0;
+  };
+  std::vector<Connection> all_;
+  std::vector<ConnectionId> free_;
+};
+
 class LwipTcp final : public Tcp {
  public:
   LwipTcp(TcpOptions const& options, FramePort& port, TcpEvents& events, PcbBuckets::Key const& key)
@@ -170,7 +204,7 @@ class LwipTcp final : public Tcp {
   void close(ConnectionId connection) override;
   void close_sending(ConnectionId connection) override;
   void reset(ConnectionId connection) override;
-  std::uint32_t connections() const override { return static_cast<std::uint32_t>(connections_.size() - free_.size()); }
+  std::uint32_t connections() const override { return connections_.count(); }
   TcpCounters counters() const override;
   /// lwIP's hook: a segment for a listener or a connection. False: it is dropped.
   bool takes(tcp_pcb& pcb, tcp_hdr const& header, HeaderOptions const& options, u16_t data_bytes);
@@ -178,11 +212,6 @@ class LwipTcp final : public Tcp {
   static bool exists;
 
  private:
-  struct Connection {
-    LwipTcp* tcp = nullptr;
-    tcp_pcb* pcb = nullptr;           ///< null: free
-    std::uint16_t segment_bytes = 0;  ///< the MSS that was negotiated
-  };
   struct Listener {
     std::uint16_t port;
     std::uint16_t backlog;
@@ -204,7 +233,7 @@ class LwipTcp final : public Tcp {
   static ConnectionId connection_of(void* argument) {
     return static_cast<ConnectionId>(reinterpret_cast<std::uintptr_t>(argument));
   }
-  tcp_pcb* pcb_of(ConnectionId connection) const { return connections_[connection].pcb; }
+  tcp_pcb* pcb_of(ConnectionId connection) const { return connections_.pcb_of(connection); }
   /// Ends the number of a connection; lwIP calls nothing for its PCB any more.
   tcp_pcb* release(ConnectionId connection);
   void end_time_wait(Segment const& segment, std::uint32_t sequence);
@@ -225,11 +254,12 @@ class LwipTcp final : public Tcp {
   PcbRecord::List open_;     ///< accepted and not closed
   PcbRecord::List closing_;  ///< after close()
   std::list<Listener> listeners_;
-  std::vector<Connection> connections_;
-  std::vector<ConnectionId> free_;
+  ConnectionTable connections_;
   std::vector<std::byte> joined_;  ///< received bytes of several pbufs
-  Clock::time_point next_tick_;
-  std::uint32_t ticks_ = 0;
+  struct {
+    Clock::time_point next;
+    std::uint32_t count = 0;
+  } ticks_;
   TcpCounters counters_;
 };
 
@@ -257,7 +287,7 @@ class PcbWatch {
 };
 
 LwipTcp::~LwipTcp() {
-  for (ConnectionId connection = 0; connection < connections_.size(); ++connection) {
+  for (ConnectionId connection = 0; connection < connections_.numbers(); ++connection) {
     if (pcb_of(connection) != nullptr) {
       reset(connection);
     }
@@ -306,7 +336,7 @@ Status LwipTcp::start() {
     netif_ip6_addr_set(&interface_, 1, ip_2_ip6(&ipv6));
     netif_ip6_addr_set_state(&interface_, 1, IP6_ADDR_PREFERRED);
   }
-  next_tick_ = Clock::now() + kTick;
+  ticks_.next = Clock::now() + kTick;
   return absl::OkStatus();
 }
 
@@ -456,13 +486,13 @@ void LwipTcp::end_time_wait(Segment const& segment, std::uint32_t sequence) {
 void LwipTcp::tick(Clock::time_point now) {
   constexpr std::uint32_t kTicksPerSecond = 100;
   // after a pause of the process the timers catch up by a second at most
-  next_tick_ = std::max(next_tick_, now - std::chrono::seconds(1));
-  for (; now >= next_tick_; next_tick_ += kTick) {
-    ++ticks_;
-    if (ticks_ % kTicksPerSecond <= 1) {
+  ticks_.next = std::max(ticks_.next, now - std::chrono::seconds(1));
+  for (; now >= ticks_.next; ticks_.next += kTick) {
+    ++ticks_.count;
+    if (ticks_.count % kTicksPerSecond <= 1) {
       buckets_.arm_waiting();  // for two ticks: lwIP looks at TIME-WAIT in each second one
     }
-    if (ticks_ % kTicksPerSecond == 0) {
+    if (ticks_.count % kTicksPerSecond == 0) {
       etharp_tmr();
       nd6_tmr();
     }
@@ -531,13 +561,7 @@ err_t LwipTcp::on_accept(void* argument, tcp_pcb* pcb, err_t error) {
     return ERR_ABRT;
   }
   pcb->mss = std::max(pcb->mss, kAcceptedMss);
-  if (self.free_.empty()) {
-    self.free_.push_back(static_cast<ConnectionId>(self.connections_.size()));
-    self.connections_.emplace_back();
-  }
-  const ConnectionId id = self.free_.back();
-  self.free_.pop_back();
-  self.connections_[id] = {&self, pcb, pcb->mss};
+  const ConnectionId id = self.connections_.add(*pcb);
   tcp_arg(pcb, argument_of(id));
   tcp_recv(pcb, &on_receive);
   tcp_sent(pcb, &on_sent);
@@ -552,13 +576,13 @@ err_t LwipTcp::on_accept(void* argument, tcp_pcb* pcb, err_t error) {
   }
   if (!self.events_->accepted(id, {from_lwip(pcb->local_ip), pcb->local_port},
                               {from_lwip(pcb->remote_ip), pcb->remote_port})) {
-    if (self.connections_[id].pcb == pcb) {
+    if (self.pcb_of(id) == pcb) {
       self.release(id);
       tcp_abort(pcb);
     }
     return ERR_ABRT;
   }
-  return self.connections_[id].pcb == pcb ? ERR_OK : ERR_ABRT;
+  return self.pcb_of(id) == pcb ? ERR_OK : ERR_ABRT;
 }
 
 err_t LwipTcp::on_receive(void* argument, tcp_pcb* pcb, pbuf* data, err_t /*error*/) {
@@ -576,7 +600,7 @@ err_t LwipTcp::on_receive(void* argument, tcp_pcb* pcb, pbuf* data, err_t /*erro
     bytes = std::span(self.joined_).first(data->tot_len);
   }
   // the application may have ended the connection, and refused: lwIP then offers nothing again
-  if (!self.events_->received(id, bytes) && self.connections_[id].pcb == pcb) {
+  if (!self.events_->received(id, bytes) && self.pcb_of(id) == pcb) {
     return ERR_MEM;
   }
   pbuf_free(data);
@@ -591,14 +615,13 @@ err_t LwipTcp::on_sent(void* argument, tcp_pcb* pcb, u16_t bytes) {
 
 void LwipTcp::on_error(void* argument, err_t /*error*/) {
   const ConnectionId id = connection_of(argument);
-  the_tcp->connections_[id].pcb = nullptr;  // lwIP has freed it
-  the_tcp->free_.push_back(id);
+  the_tcp->connections_.remove(id);  // lwIP has freed its PCB
   the_tcp->events_->reset(id);
 }
 
 tcp_pcb* LwipTcp::release(ConnectionId connection) {
-  tcp_pcb* const pcb = std::exchange(connections_[connection].pcb, nullptr);
-  free_.push_back(connection);
+  tcp_pcb* const pcb = pcb_of(connection);
+  connections_.remove(connection);
   tcp_arg(pcb, nullptr);
   tcp_recv(pcb, nullptr);
   tcp_sent(pcb, nullptr);
@@ -664,7 +687,7 @@ std::uint16_t LwipTcp::segment_bytes_of(Segment const& segment) const {
     if (is_of(*pcb, segment)) {
       const ConnectionId id = connection_of(pcb->callback_arg);
       // a connection that is closed has its number no more; 536 bytes pass everywhere (RFC 9293, 3.7.1)
-      return id < connections_.size() && connections_[id].pcb == pcb ? connections_[id].segment_bytes : kLeastMss;
+      return pcb_of(id) == pcb ? connections_.segment_bytes_of(id) : kLeastMss;
     }
   }
   return kLeastMss;
