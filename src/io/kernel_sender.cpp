@@ -16,8 +16,6 @@ namespace {
 
 constexpr int kSendBytes = 8 << 20;
 constexpr timespec kWait{0, 100'000};
-constexpr std::uint8_t kNeedsChecksum = 1;    // VIRTIO_NET_HDR_F_NEEDS_CSUM
-constexpr std::uint8_t kTcpIpv4Segments = 1;  // VIRTIO_NET_HDR_GSO_TCPV4
 constexpr std::uint16_t kTcpAt = 14 + 20;
 constexpr std::uint16_t kTcpChecksumOffset = 16;
 
@@ -77,8 +75,8 @@ void KernelSender::prepare(std::uint8_t* memory, std::span<const SlotFrame> fram
     }
     const std::uint32_t header_bytes = runs_[i].header_bytes();
     runs_[i].write_header(headers_[i].frame.data());
-    headers_[i].kernel = {kNeedsChecksum,
-                          kTcpIpv4Segments,
+    headers_[i].kernel = {packet::kVnetNeedsChecksum,
+                          packet::kVnetGsoTcp4,
                           static_cast<std::uint16_t>(header_bytes),
                           static_cast<std::uint16_t>(runs_[i].segment_bytes()),
                           kTcpAt,

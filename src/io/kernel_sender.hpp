@@ -3,6 +3,7 @@
 
 #include "io/port.hpp"
 #include "io/tcp_run.hpp"
+#include "packet/vnet_header.hpp"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -42,18 +43,8 @@ class KernelSender {
   Sent send(std::uint8_t* memory, std::span<const SlotFrame> frames);
 
  private:
-  /// virtio_net_hdr; its header does not compile as C++.
-  struct VnetHeader {
-    std::uint8_t flags;
-    std::uint8_t gso_type;
-    std::uint16_t header_bytes;
-    std::uint16_t segment_bytes;
-    std::uint16_t checksum_start;
-    std::uint16_t checksum_offset;
-  };
-  static_assert(sizeof(VnetHeader) == 10);
   struct Header {
-    VnetHeader kernel;
+    packet::VnetHeader kernel;
     std::array<std::uint8_t, TcpRun::kMaxHeaderBytes> frame;
   };
 

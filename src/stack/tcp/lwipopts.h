@@ -30,7 +30,7 @@
 #define LWIP_IPV6_AUTOCONFIG 0
 #define LWIP_IPV6_SEND_ROUTER_SOLICIT 0
 
-/* Memory: from libc. Its own pools have 16-bit counts; Tcp limits connections. */
+/* Memory: from libc, by memory.hpp, which limits it. lwIP's own pools have 16-bit counts. */
 #define MEM_LIBC_MALLOC 1
 #define MEMP_MEM_MALLOC 1
 #define MEM_ALIGNMENT 8
@@ -52,10 +52,14 @@
 #define LWIP_TCP_SACK_OUT 1
 #define LWIP_TCP_MAX_SACK_NUM 4
 #define LWIP_TCP_TIMESTAMPS 0
-#define TCP_LISTEN_BACKLOG 1
-#define TCP_DEFAULT_LISTEN_BACKLOG 255
-#define TCP_TMR_INTERVAL 10 /* ms; the default of 250 makes each retransmission wait half a second */
-#define LWIP_TCP_PCB_NUM_EXT_ARGS 1
+#define TCP_LISTEN_BACKLOG 0        /* lwIP refuses a SYN above it; Tcp drops the oldest half-open connection */
+#define TCP_TMR_INTERVAL 10         /* ms; the default of 250 makes each retransmission wait half a second */
+#define LWIP_TCP_PCB_NUM_EXT_ARGS 2 /* SACK recovery, PcbRecord */
+
+/* Neighbours on the link: a request from one more pushes the oldest out. nd6 counts by 8 bits with sign. */
+#define ARP_TABLE_SIZE 512
+#define LWIP_ND6_NUM_NEIGHBORS 127
+#define LWIP_ND6_NUM_DESTINATIONS 127
 
 /* A frame may be headers with references to data behind them. */
 #define LWIP_NETIF_TX_SINGLE_PBUF 0

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/tcp/sack.hpp"
 
+#include <catena/packet/headers.hpp>
+
 #include <lwip/priv/tcp_priv.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -47,12 +48,6 @@ void keep(tcp_pcb& pcb, Recovery const& recovery) {
   tcp_ext_arg_set(&pcb, recovery_slot, reinterpret_cast<void*>(packed));
 }
 
-u32_t load_be32(const u8_t* at) {
-  u32_t value = 0;
-  std::memcpy(&value, at, sizeof value);
-  return lwip_ntohl(value);
-}
-
 /// The blocks of option 5 that lie within what was sent and not acknowledged (RFC 2018, section 3). Blocks below, of
 /// duplicates (RFC 2883), are left out.
 Blocks parse(std::span<const u8_t> options, u32_t acknowledged, u32_t next) {
@@ -71,7 +66,7 @@ Blocks parse(std::span<const u8_t> options, u32_t acknowledged, u32_t next) {
     const std::size_t length = options[at + 1];
     if (options[at] == kSack) {
       for (std::size_t block = at + 2; block + 8 <= at + length && result.count < kMaxBlocks; block += 8) {
-        const Block found{load_be32(&options[block]), load_be32(&options[block + 4])};
+        const Block found{packet::load_be32(&options[block]), packet::load_be32(&options[block + 4])};
         if (TCP_SEQ_LT(found.left, found.right) && TCP_SEQ_GT(found.left, acknowledged) &&
             TCP_SEQ_LEQ(found.right, next)) {
           result.blocks[result.count++] = found;
@@ -107,7 +102,8 @@ void begin_recovery(tcp_pcb& pcb) {
   constexpr u32_t kPercent = 70;  // CUBIC's reduction (RFC 9438, 4.6)
   keep(pcb, {pcb.snd_nxt, true});
   const u32_t window = std::min<u32_t>(pcb.cwnd, pcb.snd_wnd);
-  pcb.ssthresh = std::max<u32_t>(window / 100 * kPercent, 2 * TCP_MSS);
+  // a window below one piece (Tcp::kMaxWrite) would never let it leave
+  pcb.ssthresh = std::max<u32_t>(window / 100 * kPercent, std::max<u32_t>(2 * TCP_MSS, pcb.mss));
   pcb.cwnd = pcb.ssthresh;
 }
 

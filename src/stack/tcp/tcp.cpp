@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,12 @@
 #include <lwip/tcp.h>
 #include <netif/ethernet.h>
 
+#include "stack/tcp/frame.hpp"
+#include "stack/tcp/memory.hpp"
+#include "stack/tcp/pcb_buckets.hpp"
+#include "stack/tcp/pcb_record.hpp"
 #include "stack/tcp/sack.hpp"
+#include "stack/tcp/segment_check.hpp"
 
 namespace {
 
@@ -76,20 +82,6 @@ u32_t catena_stack_isn(const ip_addr_t* local, u16_t local_port, const ip_addr_t
   return hash + static_cast<u32_t>(microseconds() / 4);
 }
 
-err_t catena_stack_segment(tcp_pcb* pcb, tcp_hdr* header, u16_t option_bytes, u16_t first_bytes, u8_t* second,
-                           pbuf* data) {
-  // lwIP does not cut the first out-of-order segment at the end of the window, and ends the process when it is in order
-  const u32_t end = header->seqno + data->tot_len + ((TCPH_FLAGS(header) & TCP_FIN) != 0 ? 1U : 0U);
-  if (pcb->state >= ESTABLISHED && TCP_SEQ_GT(header->seqno, pcb->rcv_nxt) &&
-      TCP_SEQ_GT(end, pcb->rcv_nxt + pcb->rcv_wnd)) {
-    return ERR_VAL;
-  }
-  const auto* const options = reinterpret_cast<const u8_t*>(header) + TCP_HLEN;
-  const u16_t first = std::min(first_bytes, option_bytes);
-  catena::stack::take_sack(*pcb, header->ackno, options, first, second, static_cast<u16_t>(option_bytes - first));
-  return ERR_OK;
-}
-
 }  // extern "C"
 
 namespace catena::stack {
@@ -97,20 +89,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kBuckets = 16384;  ///< a power of two
-constexpr std::size_t kEthernetBytes = 14;
-constexpr std::uint16_t kTypeIpv4 = 0x0800;
-constexpr std::uint16_t kTypeIpv6 = 0x86DD;
-constexpr std::uint8_t kTcpProtocol = 6;
-constexpr std::size_t kTcpChecksumAt = 16;  ///< in the TCP header
 constexpr std::uint8_t kSyn = 0x02;
 constexpr std::uint8_t kAck = 0x10;
 constexpr std::uint16_t kLeastMss = 536;      ///< that each peer takes (RFC 9293, 3.7.1)
+constexpr std::uint16_t kAcceptedMss = 88;    ///< a peer that asks for less would buy much work with few bytes
 constexpr std::uint16_t kQueueReserve = 300;  ///< segments that lwIP may need beside those of write()
-
-const std::uint8_t* octets(const std::byte* at) { return reinterpret_cast<const std::uint8_t*>(at); }
-std::uint16_t load_be16(const std::byte* at) { return packet::load_be16(octets(at)); }
-std::uint32_t load_be32(const std::byte* at) { return packet::load_be32(octets(at)); }
+/// Zeros behind a received packet: lwIP reads the first bytes of an extension header or an option before it knows that
+/// they are there.
+constexpr std::size_t kSlack = 8;
+constexpr std::size_t kMaxPacket = 0xFFFF;  ///< bytes that a pbuf counts
 
 ip_addr_t to_lwip(packet::Address const& address) {
   ip_addr_t result{};
@@ -134,64 +121,6 @@ packet::Address from_lwip(ip_addr_t const& address) {
                                    std::uint64_t{lwip_ntohl(words[2])} << 32U | lwip_ntohl(words[3]));
 }
 
-/// The TCP segment in a frame: where its header is, and the numbers by which its connection is found.
-struct Segment {
-  std::size_t tcp = 0;  ///< offset of the TCP header
-  bool is_v4 = false;
-  std::array<u32_t, 4> remote = {};  ///< network order; IPv4 has the first word alone
-  std::uint16_t remote_port = 0;
-  std::uint16_t local_port = 0;
-};
-
-/// `is_incoming`: the remote end is the source. nullopt: no whole TCP header behind Ethernet and IP.
-std::optional<Segment> parse(std::span<const std::byte> frame, bool is_incoming) {
-  Segment segment;
-  if (frame.size() < kEthernetBytes + IP_HLEN + TCP_HLEN) {
-    return std::nullopt;
-  }
-  const std::uint16_t type = load_be16(&frame[12]);
-  const std::byte* const ip = &frame[kEthernetBytes];
-  if (type == kTypeIpv4 && ip[9] == std::byte{kTcpProtocol}) {
-    segment.is_v4 = true;
-    segment.tcp = kEthernetBytes + std::size_t{4} * (std::to_integer<unsigned>(ip[0]) & 0xFU);
-    std::memcpy(segment.remote.data(), ip + (is_incoming ? 12 : 16), 4);
-  } else if (type == kTypeIpv6 && ip[6] == std::byte{kTcpProtocol}) {
-    segment.tcp = kEthernetBytes + IP6_HLEN;
-    if (frame.size() >= segment.tcp) {
-      std::memcpy(segment.remote.data(), ip + (is_incoming ? 8 : 24), 16);
-    }
-  } else {
-    return std::nullopt;
-  }
-  if (frame.size() < segment.tcp + TCP_HLEN) {
-    return std::nullopt;
-  }
-  const std::uint16_t source = load_be16(&frame[segment.tcp]);
-  const std::uint16_t destination = load_be16(&frame[segment.tcp + 2]);
-  segment.remote_port = is_incoming ? source : destination;
-  segment.local_port = is_incoming ? destination : source;
-  return segment;
-}
-
-std::size_t bucket_of(std::span<const u32_t> remote, std::uint16_t port) {
-  std::uint64_t hash = port;
-  for (const u32_t word : remote) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15U;
-    hash ^= hash >> 32U;
-  }
-  return hash & (kBuckets - 1);
-}
-
-std::size_t bucket_of(tcp_pcb const& pcb) {
-  std::array<u32_t, 4> remote{};
-  if (IP_IS_V4_VAL(pcb.remote_ip)) {
-    remote[0] = ip_2_ip4(&pcb.remote_ip)->addr;
-  } else {
-    std::copy_n(ip_2_ip6(&pcb.remote_ip)->addr, 4, remote.begin());
-  }
-  return bucket_of(remote, pcb.remote_port);
-}
-
 bool is_of(tcp_pcb const& pcb, Segment const& segment) {
   if (pcb.remote_port != segment.remote_port || pcb.local_port != segment.local_port ||
       IP_IS_V4_VAL(pcb.remote_ip) != segment.is_v4) {
@@ -201,93 +130,73 @@ bool is_of(tcp_pcb const& pcb, Segment const& segment) {
                        : std::equal(segment.remote.begin(), segment.remote.end(), ip_2_ip6(&pcb.remote_ip)->addr);
 }
 
-/// lwIP finds a connection by walking its global lists. They are divided into buckets: while lwIP works for a
-/// connection, its lists are those of the connection's bucket; for timers they are all together.
-class PcbBuckets {
- public:
-  PcbBuckets() : buckets_(kBuckets) {}
+/// A Packet Too Big below the least MTU of IPv6, which a node ignores (RFC 8201, section 4). lwIP would take any.
+bool is_false_packet_too_big(std::span<const std::byte> frame) {
+  constexpr std::byte kPacketTooBig{2};
+  constexpr std::uint32_t kLeastMtu = 1280;
+  const std::optional<Transport> transport = find_transport(frame);
+  return transport && transport->protocol == kIcmpv6Protocol && frame.size() >= transport->offset + 8 &&
+         frame[transport->offset] == kPacketTooBig && load_be32(&frame[transport->offset + 4]) < kLeastMtu;
+}
 
-  /// Enters a bucket, or all; leaves at the end of its life. Within another one it does nothing: there lwIP has the
-  /// lists that it needs, because an event of a connection asks for that connection's bucket.
-  class Scope {
-   public:
-    Scope(PcbBuckets& buckets, std::size_t bucket)
-        : buckets_(buckets.is_entered_ ? nullptr : &buckets), bucket_(bucket) {
-      if (buckets_ != nullptr) {
-        buckets_->is_entered_ = true;
-        tcp_active_pcbs = buckets_->buckets_[bucket_].active;
-        tcp_tw_pcbs = buckets_->buckets_[bucket_].waiting;
-      }
-    }
-    ~Scope() {
-      if (buckets_ != nullptr) {
-        buckets_->buckets_[bucket_] = {std::exchange(tcp_active_pcbs, nullptr), std::exchange(tcp_tw_pcbs, nullptr)};
-        buckets_->is_entered_ = false;
-      }
-    }
-    Scope(Scope const&) = delete;
-    Scope& operator=(Scope const&) = delete;
-
-   private:
-    PcbBuckets* buckets_;  ///< null: another scope is around this one
-    std::size_t bucket_;
-  };
-
-  /// Calls `work` with all connections in lwIP's lists.
-  template <typename Work>
-  void with_all(Work const& work) {
-    is_entered_ = true;
-    for (Bucket& bucket : buckets_) {
-      append(tcp_active_pcbs, std::exchange(bucket.active, nullptr));
-      append(tcp_tw_pcbs, std::exchange(bucket.waiting, nullptr));
-    }
-    work();
-    deal(std::exchange(tcp_active_pcbs, nullptr), &Bucket::active);
-    deal(std::exchange(tcp_tw_pcbs, nullptr), &Bucket::waiting);
-    is_entered_ = false;
+/// Before lwIP's timers: corrects the states that peers can bring about and lwIP does not expect.
+void prepare_timers(tcp_pcb& pcb) {
+  constexpr u8_t kMaxRetries = TCP_MAXRTX - 1;
+  limit_timeout(pcb);
+  // stall_limit ends a connection; lwIP would do so after 18 s, or never if the peer answers probes
+  pcb.nrtx = std::min(pcb.nrtx, kMaxRetries);
+  pcb.persist_probe = std::min(pcb.persist_probe, kMaxRetries);
+  // The probe of a closed window was all there was, or the window is open: lwIP leaves the persist timer running, and
+  // its assertions end the process.
+  if (pcb.unsent == nullptr || pcb.unacked != nullptr || pcb.snd_wnd > 0xFFFF) {
+    pcb.persist_backoff = 0;
   }
+}
+
+/// Connections by their numbers, which are used again.
+class ConnectionTable {
+ public:
+  ConnectionId add(tcp_pcb& pcb) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<ConnectionId>(all_.size()));
+      all_.emplace_back();
+    }
+    const ConnectionId id = free_.back();
+    free_.pop_back();
+    all_[id] = {&pcb, pcb.mss};
+    return id;
+  }
+  void remove(ConnectionId id) {
+    all_[id].pcb = nullptr;
+    free_.push_back(id);
+  }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(all_.size() - free_.size()); }
+  /// Numbers from 0 on that have been used.
+  ConnectionId numbers() const { return static_cast<ConnectionId>(all_.size()); }
+  /// Null: a number without a connection.
+  tcp_pcb* pcb_of(ConnectionId id) const { return id < all_.size() ? all_[id].pcb : nullptr; }
+  /// The MSS that was negotiated.
+  std::uint16_t segment_bytes_of(ConnectionId id) const { return all_[id].segment_bytes; }
 
  private:
-  struct Bucket {
-    tcp_pcb* active = nullptr;
-    tcp_pcb* waiting = nullptr;  ///< in TIME-WAIT
+  struct Connection {
+    tcp_pcb* pcb = nullptr;  ///< null: free
+    std::uint16_t segment_bytes = 0;
   };
-
-  /// Puts `list` in front of `to`.
-  static void append(tcp_pcb*& to, tcp_pcb* list) {
-    if (list == nullptr) {
-      return;
-    }
-    tcp_pcb* last = list;
-    while (last->next != nullptr) {
-      last = last->next;
-    }
-    last->next = to;
-    to = list;
-  }
-  void deal(tcp_pcb* list, tcp_pcb* Bucket::*lists) {
-    while (list != nullptr) {
-      tcp_pcb* const pcb = std::exchange(list, list->next);
-      tcp_pcb*& bucket = buckets_[bucket_of(*pcb)].*lists;
-      pcb->next = bucket;
-      bucket = pcb;
-    }
-  }
-
-  std::vector<Bucket> buckets_;
-  bool is_entered_ = false;
+  std::vector<Connection> all_;
+  std::vector<ConnectionId> free_;
 };
 
 class LwipTcp final : public Tcp {
  public:
-  LwipTcp(TcpOptions const& options, FramePort& port, TcpEvents& events)
-      : options_(options), port_(&port), events_(&events) {}
+  LwipTcp(TcpOptions const& options, FramePort& port, TcpEvents& events, PcbBuckets::Key const& key)
+      : options_(options), port_(&port), events_(&events), buckets_(key), joined_(kMaxPacket) {}
   ~LwipTcp() override;
 
   Status start();
   void input(std::span<const std::byte> frame) override;
   void tick(Clock::time_point now) override;
-  Status listen(std::uint16_t port, std::uint8_t backlog) override;
+  Status listen(std::uint16_t port, std::uint16_t backlog) override;
   void stop_listening(std::uint16_t port) override;
   std::size_t room(ConnectionId connection) const override;
   bool write(ConnectionId connection, std::span<const std::byte> bytes, bool more) override;
@@ -295,19 +204,19 @@ class LwipTcp final : public Tcp {
   void close(ConnectionId connection) override;
   void close_sending(ConnectionId connection) override;
   void reset(ConnectionId connection) override;
-  std::uint32_t connections() const override { return static_cast<std::uint32_t>(connections_.size() - free_.size()); }
+  std::uint32_t connections() const override { return connections_.count(); }
+  TcpCounters counters() const override;
+  /// lwIP's hook: a segment for a listener or a connection. False: it is dropped.
+  bool takes(tcp_pcb& pcb, tcp_hdr const& header, HeaderOptions const& options, u16_t data_bytes);
 
   static bool exists;
 
  private:
-  struct Connection {
-    LwipTcp* tcp = nullptr;
-    tcp_pcb* pcb = nullptr;           ///< null: free
-    std::uint16_t segment_bytes = 0;  ///< the MSS that was negotiated
-  };
   struct Listener {
     std::uint16_t port;
+    std::uint16_t backlog;
     tcp_pcb* pcb;
+    PcbRecord::List half_open;
   };
 
   // lwIP's callbacks; `argument` is the LwipTcp of a netif or a listener, or a connection's number
@@ -324,45 +233,70 @@ class LwipTcp final : public Tcp {
   static ConnectionId connection_of(void* argument) {
     return static_cast<ConnectionId>(reinterpret_cast<std::uintptr_t>(argument));
   }
-  tcp_pcb* pcb_of(ConnectionId connection) const { return connections_[connection].pcb; }
+  tcp_pcb* pcb_of(ConnectionId connection) const { return connections_.pcb_of(connection); }
   /// Ends the number of a connection; lwIP calls nothing for its PCB any more.
   tcp_pcb* release(ConnectionId connection);
   void end_time_wait(Segment const& segment, std::uint32_t sequence);
   std::uint16_t segment_bytes_of(Segment const& segment) const;
+  bool takes_syn(tcp_pcb const& listener, tcp_hdr const& header, HeaderOptions const& options);
+  std::size_t half_open() const;
+  void send_challenge(tcp_pcb& pcb);
+  /// Ends a connection; `resets`: and tells its peer. Not that which lwIP works for.
+  void drop(PcbRecord const& record, bool resets);
+  /// Resets one connection of lwIP's list whose peer has stalled; false: there is none.
+  bool end_stalled();
 
   TcpOptions options_;
   FramePort* port_;
   TcpEvents* events_;
   netif interface_{};
   PcbBuckets buckets_;
-  std::vector<Listener> listeners_;
-  std::vector<Connection> connections_;
-  std::vector<ConnectionId> free_;
-  Clock::time_point next_tick_;
-  std::uint32_t ticks_ = 0;
+  PcbRecord::List open_;     ///< accepted and not closed
+  PcbRecord::List closing_;  ///< after close()
+  std::list<Listener> listeners_;
+  ConnectionTable connections_;
+  std::vector<std::byte> joined_;  ///< received bytes of several pbufs
+  struct {
+    Clock::time_point next;
+    std::uint32_t count = 0;
+  } ticks_;
+  TcpCounters counters_;
 };
 
 bool LwipTcp::exists = false;
 /// That of the callbacks of connections, whose argument is a number.
 LwipTcp* the_tcp = nullptr;
 
+/// Whether lwIP has freed a PCB since.
+class PcbWatch {
+ public:
+  explicit PcbWatch(tcp_pcb const& pcb) : record_(record_of(pcb)) { record_->is_gone = &is_gone_; }
+  ~PcbWatch() {
+    if (!is_gone_) {
+      record_->is_gone = nullptr;
+    }
+  }
+  PcbWatch(PcbWatch const&) = delete;
+  PcbWatch& operator=(PcbWatch const&) = delete;
+  /// For lwIP: ERR_ABRT if the PCB is gone.
+  err_t result() const { return is_gone_ ? ERR_ABRT : ERR_OK; }
+
+ private:
+  PcbRecord* record_;
+  bool is_gone_ = false;
+};
+
 LwipTcp::~LwipTcp() {
-  for (ConnectionId connection = 0; connection < connections_.size(); ++connection) {
+  for (ConnectionId connection = 0; connection < connections_.numbers(); ++connection) {
     if (pcb_of(connection) != nullptr) {
       reset(connection);
     }
   }
-  // those that close by themselves
-  buckets_.with_all([] {
-    while (tcp_active_pcbs != nullptr) {
-      tcp_abort(tcp_active_pcbs);
-    }
-    while (tcp_tw_pcbs != nullptr) {
-      tcp_abort(tcp_tw_pcbs);
-    }
-  });
-  for (Listener const& listener : listeners_) {
-    tcp_close(listener.pcb);
+  while (!closing_.empty()) {
+    drop(closing_.front(), true);
+  }
+  while (!listeners_.empty()) {
+    stop_listening(listeners_.front().port);
   }
   netif_remove(&interface_);
   the_tcp = nullptr;
@@ -373,10 +307,12 @@ Status LwipTcp::start() {
   static const bool kInitialized = [] {
     lwip_init();
     start_sack();
+    start_records();
     return true;
   }();
   (void)kInitialized;
   the_tcp = this;
+  lwip_memory().limit = options_.max_memory;
   ip4_addr_t address{};
   ip4_addr_t mask{};
   ip4_addr_t gateway{};
@@ -400,7 +336,7 @@ Status LwipTcp::start() {
     netif_ip6_addr_set(&interface_, 1, ip_2_ip6(&ipv6));
     netif_ip6_addr_set_state(&interface_, 1, IP6_ADDR_PREFERRED);
   }
-  next_tick_ = Clock::now() + kTick;
+  ticks_.next = Clock::now() + kTick;
   return absl::OkStatus();
 }
 
@@ -419,34 +355,118 @@ err_t LwipTcp::on_init(netif* interface) {
 }
 
 void LwipTcp::input(std::span<const std::byte> frame) {
-  if (frame.size() < kEthernetBytes || frame.size() - kEthernetBytes > 0xFFFF) {
+  if (frame.size() < kEthernetBytes || is_false_packet_too_big(frame)) {
     return;
-  }
-  const std::optional<Segment> segment = parse(frame, true);
-  const PcbBuckets::Scope scope(buckets_, segment ? bucket_of(segment->remote, segment->remote_port) : 0);
-  if (segment) {
-    const auto flags = std::to_integer<std::uint8_t>(frame[segment->tcp + 13]);
-    if ((flags & (kSyn | kAck)) == kSyn) {
-      end_time_wait(*segment, load_be32(&frame[segment->tcp + 4]));
-    }
   }
   // A pbuf counts its bytes by 16 bits, and a frame of the kernel's may have 14 more: IP packets go in without
   // Ethernet.
   const std::uint16_t type = load_be16(&frame[12]);
   const bool is_ip = type == kTypeIpv4 || type == kTypeIpv6;
   const std::span<const std::byte> bytes = is_ip ? frame.subspan(kEthernetBytes) : frame;
-  if (bytes.size() > 0xFFFF) {
+  if (bytes.empty() || bytes.size() > kMaxPacket) {
     return;
   }
-  pbuf* const buffer = pbuf_alloc(PBUF_RAW, static_cast<u16_t>(bytes.size()), PBUF_RAM);
+  const std::optional<Segment> segment = find_segment(frame, true);
+  const PcbBuckets::Scope scope(buckets_, segment ? buckets_.bucket_of(*segment) : 0);
+  if (segment) {
+    const auto flags = std::to_integer<std::uint8_t>(frame[segment->tcp + 13]);
+    if ((flags & (kSyn | kAck)) == kSyn) {
+      end_time_wait(*segment, load_be32(&frame[segment->tcp + 4]));
+    }
+  }
+  const std::size_t slack = std::min(kSlack, kMaxPacket - bytes.size());
+  pbuf* const buffer = pbuf_alloc(PBUF_RAW, static_cast<u16_t>(bytes.size() + slack), PBUF_RAM);
   if (buffer == nullptr) {
     return;
   }
-  pbuf_take(buffer, bytes.data(), static_cast<u16_t>(bytes.size()));
+  auto* const packet = static_cast<std::byte*>(buffer->payload);
+  std::ranges::copy(bytes, packet);
+  std::fill_n(packet + bytes.size(), slack, std::byte{0});
+  buffer->len = static_cast<u16_t>(bytes.size());
+  buffer->tot_len = buffer->len;
   const err_t taken = is_ip ? ip_input(buffer, &interface_) : ethernet_input(buffer, &interface_);
   if (taken != ERR_OK) {
     pbuf_free(buffer);
   }
+}
+
+bool LwipTcp::takes(tcp_pcb& pcb, tcp_hdr const& header, HeaderOptions const& options, u16_t data_bytes) {
+  if (pcb.state == LISTEN) {
+    return takes_syn(pcb, header, options);
+  }
+  SegmentVerdict verdict = check_segment(pcb, header, data_bytes);
+  if (verdict == SegmentVerdict::kProcess && data_bytes > 0 && TCP_SEQ_GT(header.seqno, pcb.rcv_nxt) &&
+      lwip_memory().bytes > options_.max_memory / 2) {
+    verdict = SegmentVerdict::kAcknowledge;  // no memory for data out of order
+  }
+  if (verdict == SegmentVerdict::kProcess) {
+    const u16_t second = options.second == nullptr ? u16_t{0} : options.second_bytes;
+    take_sack(pcb, header.ackno, options.first, options.first_bytes, options.second, second);
+    hide(options);
+    return true;
+  }
+  ++counters_.segments_dropped;
+  if (verdict == SegmentVerdict::kChallenge) {
+    send_challenge(pcb);
+  } else if (verdict == SegmentVerdict::kAcknowledge) {
+    tcp_send_empty_ack(&pcb);
+  }
+  return false;
+}
+
+bool LwipTcp::takes_syn(tcp_pcb const& listener, tcp_hdr const& header, HeaderOptions const& options) {
+  const auto flags = TCPH_FLAGS(&header);
+  if ((flags & (TCP_RST | TCP_ACK)) != 0 || (flags & TCP_SYN) == 0) {
+    return true;  // lwIP resets or ignores it
+  }
+  if ((flags & TCP_FIN) != 0) {
+    return false;
+  }
+  cut_malformed(options);
+  auto const own = std::ranges::find(listeners_, &listener, [](Listener const& l) -> tcp_pcb const* { return l.pcb; });
+  const bool is_own_full = own->half_open.size() >= std::max<std::size_t>(own->backlog, 1);
+  if (is_own_full || half_open() >= std::max<std::size_t>(options_.max_half_open, 1)) {
+    const auto fullest = std::ranges::max_element(listeners_, {}, [](Listener const& l) { return l.half_open.size(); });
+    drop((is_own_full ? own : fullest)->half_open.front(), false);
+    ++counters_.half_open_dropped;
+  }
+  return true;
+}
+
+std::size_t LwipTcp::half_open() const {
+  std::size_t count = 0;
+  for (Listener const& listener : listeners_) {
+    count += listener.half_open.size();
+  }
+  return count;
+}
+
+void LwipTcp::send_challenge(tcp_pcb& pcb) {
+  constexpr u32_t kInterval = 500 / TCP_SLOW_INTERVAL;
+  // The limit is that of the connection: one for all would tell others about it (CVE-2016-5696).
+  PcbRecord& record = *record_of(pcb);
+  if (record.challenge_ticks != 0 && tcp_ticks - record.challenge_ticks < kInterval) {
+    ++counters_.challenge_acks_withheld;
+    return;
+  }
+  record.challenge_ticks = std::max<u32_t>(tcp_ticks, 1);
+  ++counters_.challenge_acks;
+  tcp_send_empty_ack(&pcb);
+}
+
+void LwipTcp::drop(PcbRecord const& record, bool resets) {
+  tcp_pcb* const pcb = record.pcb;
+  const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
+  tcp_abandon(pcb, resets ? 1 : 0);
+}
+
+TcpCounters LwipTcp::counters() const {
+  TcpCounters counters = counters_;
+  counters.half_open = static_cast<std::uint32_t>(half_open());
+  counters.closing = static_cast<std::uint32_t>(closing_.size());
+  counters.memory_blocks = lwip_memory().blocks;
+  counters.memory_bytes = lwip_memory().bytes;
+  return counters;
 }
 
 /// A SYN above the numbers of a connection in TIME-WAIT opens a new one (RFC 9293, 3.6.1); lwIP would answer it with
@@ -466,22 +486,40 @@ void LwipTcp::end_time_wait(Segment const& segment, std::uint32_t sequence) {
 void LwipTcp::tick(Clock::time_point now) {
   constexpr std::uint32_t kTicksPerSecond = 100;
   // after a pause of the process the timers catch up by a second at most
-  next_tick_ = std::max(next_tick_, now - std::chrono::seconds(1));
-  for (; now >= next_tick_; next_tick_ += kTick) {
-    buckets_.with_all([] {
-      for (tcp_pcb* pcb = tcp_active_pcbs; pcb != nullptr; pcb = pcb->next) {
-        limit_timeout(*pcb);
-      }
-      tcp_tmr();
-    });
-    if (++ticks_ % kTicksPerSecond == 0) {
+  ticks_.next = std::max(ticks_.next, now - std::chrono::seconds(1));
+  for (; now >= ticks_.next; ticks_.next += kTick) {
+    ++ticks_.count;
+    if (ticks_.count % kTicksPerSecond <= 1) {
+      buckets_.arm_waiting();  // for two ticks: lwIP looks at TIME-WAIT in each second one
+    }
+    if (ticks_.count % kTicksPerSecond == 0) {
       etharp_tmr();
       nd6_tmr();
     }
+    buckets_.with_armed([this] {
+      while (end_stalled()) {
+      }
+      for (tcp_pcb* pcb = tcp_active_pcbs; pcb != nullptr; pcb = pcb->next) {
+        prepare_timers(*pcb);
+      }
+      tcp_tmr();
+    });
   }
 }
 
-Status LwipTcp::listen(std::uint16_t port, std::uint8_t backlog) {
+bool LwipTcp::end_stalled() {
+  const auto limit = static_cast<u32_t>(options_.stall_limit / std::chrono::milliseconds(TCP_SLOW_INTERVAL));
+  for (tcp_pcb* pcb = tcp_active_pcbs; pcb != nullptr; pcb = pcb->next) {
+    if (is_stalled(*record_of(*pcb), limit)) {
+      ++counters_.stalled;
+      tcp_abort(pcb);
+      return true;
+    }
+  }
+  return false;
+}
+
+Status LwipTcp::listen(std::uint16_t port, std::uint16_t backlog) {
   if (std::ranges::find(listeners_, port, &Listener::port) != listeners_.end()) {
     return absl::AlreadyExistsError(concat("port ", port, " is listened at already"));
   }
@@ -490,22 +528,24 @@ Status LwipTcp::listen(std::uint16_t port, std::uint8_t backlog) {
     return absl::ResourceExhaustedError("no memory to listen");
   }
   err_t error = ERR_OK;
-  tcp_pcb* const listener = tcp_listen_with_backlog_and_err(pcb, backlog, &error);
+  tcp_pcb* const listener = tcp_listen_with_backlog_and_err(pcb, 0, &error);
   if (listener == nullptr) {
     tcp_abort(pcb);
     return absl::ResourceExhaustedError(concat("port ", port, ": lwIP error ", static_cast<int>(error)));
   }
   tcp_arg(listener, this);
   tcp_accept(listener, &on_accept);
-  listeners_.push_back({port, listener});
+  record_connections(*listener, listeners_.emplace_back(Listener{port, backlog, listener, {}}).half_open);
   return absl::OkStatus();
 }
 
 void LwipTcp::stop_listening(std::uint16_t port) {
   const auto listener = std::ranges::find(listeners_, port, &Listener::port);
   if (listener != listeners_.end()) {
-    // lwIP takes the listener out of all connections that came by it: their handshakes may not be over
-    buckets_.with_all([&listener] { tcp_close(listener->pcb); });
+    while (!listener->half_open.empty()) {
+      drop(listener->half_open.front(), false);
+    }
+    tcp_close(listener->pcb);
     listeners_.erase(listener);
   }
 }
@@ -515,17 +555,13 @@ err_t LwipTcp::on_accept(void* argument, tcp_pcb* pcb, err_t error) {
   if (error != ERR_OK || pcb == nullptr) {
     return ERR_VAL;
   }
+  move_to(*record_of(*pcb), self.open_);
   if (self.connections() == self.options_.max_connections) {
     tcp_abort(pcb);
     return ERR_ABRT;
   }
-  if (self.free_.empty()) {
-    self.free_.push_back(static_cast<ConnectionId>(self.connections_.size()));
-    self.connections_.emplace_back();
-  }
-  const ConnectionId id = self.free_.back();
-  self.free_.pop_back();
-  self.connections_[id] = {&self, pcb, pcb->mss};
+  pcb->mss = std::max(pcb->mss, kAcceptedMss);
+  const ConnectionId id = self.connections_.add(*pcb);
   tcp_arg(pcb, argument_of(id));
   tcp_recv(pcb, &on_receive);
   tcp_sent(pcb, &on_sent);
@@ -540,54 +576,52 @@ err_t LwipTcp::on_accept(void* argument, tcp_pcb* pcb, err_t error) {
   }
   if (!self.events_->accepted(id, {from_lwip(pcb->local_ip), pcb->local_port},
                               {from_lwip(pcb->remote_ip), pcb->remote_port})) {
-    if (self.connections_[id].pcb == pcb) {
+    if (self.pcb_of(id) == pcb) {
       self.release(id);
       tcp_abort(pcb);
     }
     return ERR_ABRT;
   }
-  return self.connections_[id].pcb == pcb ? ERR_OK : ERR_ABRT;
+  return self.pcb_of(id) == pcb ? ERR_OK : ERR_ABRT;
 }
 
 err_t LwipTcp::on_receive(void* argument, tcp_pcb* pcb, pbuf* data, err_t /*error*/) {
   LwipTcp& self = *the_tcp;
   const ConnectionId id = connection_of(argument);
+  const PcbWatch watch(*pcb);
   if (data == nullptr) {
     self.events_->peer_closed(id);
-    return self.connections_[id].pcb == pcb ? ERR_OK : ERR_ABRT;
+    return watch.result();
   }
   // all pieces or none: what was taken in part could not be offered again
-  std::vector<std::byte> joined;
   std::span<const std::byte> bytes(static_cast<const std::byte*>(data->payload), data->len);
   if (data->next != nullptr) {
-    joined.resize(data->tot_len);
-    pbuf_copy_partial(data, joined.data(), data->tot_len, 0);
-    bytes = joined;
+    pbuf_copy_partial(data, self.joined_.data(), data->tot_len, 0);
+    bytes = std::span(self.joined_).first(data->tot_len);
   }
-  if (!self.events_->received(id, bytes)) {
-    return self.connections_[id].pcb == pcb ? ERR_MEM : ERR_ABRT;
+  // the application may have ended the connection, and refused: lwIP then offers nothing again
+  if (!self.events_->received(id, bytes) && self.pcb_of(id) == pcb) {
+    return ERR_MEM;
   }
   pbuf_free(data);
-  return self.connections_[id].pcb == pcb ? ERR_OK : ERR_ABRT;
+  return watch.result();
 }
 
 err_t LwipTcp::on_sent(void* argument, tcp_pcb* pcb, u16_t bytes) {
-  LwipTcp& self = *the_tcp;
-  const ConnectionId id = connection_of(argument);
-  self.events_->acknowledged(id, bytes);
-  return self.connections_[id].pcb == pcb ? ERR_OK : ERR_ABRT;
+  const PcbWatch watch(*pcb);
+  the_tcp->events_->acknowledged(connection_of(argument), bytes);
+  return watch.result();
 }
 
 void LwipTcp::on_error(void* argument, err_t /*error*/) {
   const ConnectionId id = connection_of(argument);
-  the_tcp->connections_[id].pcb = nullptr;  // lwIP has freed it
-  the_tcp->free_.push_back(id);
+  the_tcp->connections_.remove(id);  // lwIP has freed its PCB
   the_tcp->events_->reset(id);
 }
 
 tcp_pcb* LwipTcp::release(ConnectionId connection) {
-  tcp_pcb* const pcb = std::exchange(connections_[connection].pcb, nullptr);
-  free_.push_back(connection);
+  tcp_pcb* const pcb = pcb_of(connection);
+  connections_.remove(connection);
   tcp_arg(pcb, nullptr);
   tcp_recv(pcb, nullptr);
   tcp_sent(pcb, nullptr);
@@ -602,7 +636,7 @@ std::size_t LwipTcp::room(ConnectionId connection) const {
 
 bool LwipTcp::write(ConnectionId connection, std::span<const std::byte> bytes, bool more) {
   tcp_pcb* const pcb = pcb_of(connection);
-  const PcbBuckets::Scope scope(buckets_, bucket_of(*pcb));
+  const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
   if (tcp_write(pcb, bytes.data(), static_cast<u16_t>(bytes.size()), more ? TCP_WRITE_FLAG_MORE : 0) != ERR_OK) {
     return false;
   }
@@ -614,7 +648,7 @@ bool LwipTcp::write(ConnectionId connection, std::span<const std::byte> bytes, b
 
 void LwipTcp::consumed(ConnectionId connection, std::size_t bytes) {
   tcp_pcb* const pcb = pcb_of(connection);
-  const PcbBuckets::Scope scope(buckets_, bucket_of(*pcb));
+  const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
   // lwIP opens the window in steps of a segment. With those of sent ones, which have up to 64 KiB, it would stay shut
   // for an application that has consumed less of its buffer
   const u16_t sent_segment = std::exchange(pcb->mss, connections_[connection].segment_bytes);
@@ -627,8 +661,13 @@ void LwipTcp::consumed(ConnectionId connection, std::size_t bytes) {
 }
 
 void LwipTcp::close(ConnectionId connection) {
-  const PcbBuckets::Scope scope(buckets_, bucket_of(*pcb_of(connection)));
+  const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb_of(connection)));
   tcp_pcb* const pcb = release(connection);
+  move_to(*record_of(*pcb), closing_);
+  if (closing_.size() > std::max<std::size_t>(options_.max_closing, 1)) {
+    drop(closing_.front(), true);
+    ++counters_.closing_dropped;
+  }
   // bytes that were received and not credited would make a RST of the FIN
   pcb->rcv_wnd = TCP_WND_MAX(pcb);
   if (tcp_close(pcb) != ERR_OK) {
@@ -638,12 +677,12 @@ void LwipTcp::close(ConnectionId connection) {
 
 void LwipTcp::close_sending(ConnectionId connection) {
   tcp_pcb* const pcb = pcb_of(connection);
-  const PcbBuckets::Scope scope(buckets_, bucket_of(*pcb));
+  const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
   tcp_shutdown(pcb, 0, 1);
 }
 
 void LwipTcp::reset(ConnectionId connection) {
-  const PcbBuckets::Scope scope(buckets_, bucket_of(*pcb_of(connection)));
+  const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb_of(connection)));
   tcp_abort(release(connection));
 }
 
@@ -652,7 +691,7 @@ std::uint16_t LwipTcp::segment_bytes_of(Segment const& segment) const {
     if (is_of(*pcb, segment)) {
       const ConnectionId id = connection_of(pcb->callback_arg);
       // a connection that is closed has its number no more; 536 bytes pass everywhere (RFC 9293, 3.7.1)
-      return id < connections_.size() && connections_[id].pcb == pcb ? connections_[id].segment_bytes : kLeastMss;
+      return pcb_of(id) == pcb ? connections_.segment_bytes_of(id) : kLeastMss;
     }
   }
   return kLeastMss;
@@ -671,19 +710,16 @@ err_t LwipTcp::on_output(netif* interface, pbuf* frame) {
   }
   OutgoingFrame outgoing{.parts = std::span(parts).first(count), .bytes = frame->tot_len};
   const std::span<std::byte> head(static_cast<std::byte*>(frame->payload), frame->len);
-  if (const std::optional<Segment> segment = parse(head, false)) {
+  if (const std::optional<Segment> segment = find_segment(head, false)) {
     const std::size_t header = segment->tcp + 4 * (std::to_integer<std::size_t>(head[segment->tcp + 12]) >> 4U);
     const std::uint32_t data = frame->tot_len - static_cast<std::uint32_t>(header);
     outgoing.checksum_start = static_cast<std::uint16_t>(segment->tcp);
     outgoing.header_bytes = static_cast<std::uint16_t>(header);
-    // one's complement sum of the pseudo header
-    const std::size_t addresses = kEthernetBytes + (segment->is_v4 ? 12 : 8);
-    const std::uint64_t added = packet::checksum_add(octets(&head[addresses]), segment->is_v4 ? 8 : 32,
-                                                     kTcpProtocol + frame->tot_len - segment->tcp);
+    const std::uint64_t added = pseudo_header_sum(head, segment->is_v4, frame->tot_len - segment->tcp);
     const auto sum = static_cast<std::uint16_t>(~packet::checksum_finish(added));
     head[segment->tcp + kTcpChecksumAt] = static_cast<std::byte>(sum >> 8U);
     head[segment->tcp + kTcpChecksumAt + 1] = static_cast<std::byte>(sum);
-    if (self.options_.cuts_segments && data > kLeastMss) {
+    if (self.options_.cuts_segments && data > kAcceptedMss) {
       const std::uint16_t limit = self.segment_bytes_of(*segment);
       outgoing.segment_bytes = data > limit ? limit : 0;
     }
@@ -692,6 +728,18 @@ err_t LwipTcp::on_output(netif* interface, pbuf* frame) {
 }
 
 }  // namespace
+
+}  // namespace catena::stack
+
+extern "C" err_t catena_stack_segment(tcp_pcb* pcb, tcp_hdr* header, u16_t option_bytes, u16_t first_bytes,
+                                      u8_t* second, pbuf* data) {
+  const u16_t first = std::min(first_bytes, option_bytes);
+  const catena::stack::HeaderOptions options{reinterpret_cast<u8_t*>(header) + TCP_HLEN, first, second,
+                                             static_cast<u16_t>(option_bytes - first)};
+  return catena::stack::the_tcp->takes(*pcb, *header, options, data->tot_len) ? ERR_OK : ERR_VAL;
+}
+
+namespace catena::stack {
 
 Result<std::unique_ptr<Tcp>> Tcp::create(TcpOptions const& options, FramePort& port, TcpEvents& events) {
   if (LwipTcp::exists) {
@@ -707,11 +755,13 @@ Result<std::unique_ptr<Tcp>> Tcp::create(TcpOptions const& options, FramePort& p
   if (options.receive_window < 64 * 1024 || options.receive_window > TCP_WND) {
     return absl::InvalidArgumentError("receive_window: 64 KiB to 1 MiB");
   }
-  if (::getrandom(isn_secret.data(), isn_secret.size(), 0) != static_cast<ssize_t>(isn_secret.size())) {
+  PcbBuckets::Key key{};
+  if (::getrandom(isn_secret.data(), isn_secret.size(), 0) != static_cast<ssize_t>(isn_secret.size()) ||
+      ::getrandom(key.data(), sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
     return absl::UnavailableError("no random numbers for sequence numbers");  // else they could be guessed
   }
   LwipTcp::exists = true;
-  auto tcp = std::make_unique<LwipTcp>(options, port, events);
+  auto tcp = std::make_unique<LwipTcp>(options, port, events, key);
   CATENA_RETURN_IF_ERROR(tcp->start());
   return tcp;
 }

@@ -72,10 +72,35 @@ struct TcpOptions {
   std::optional<Network> ipv4;
   std::optional<Network> ipv6;
   std::uint32_t max_connections = 20'000;  ///< established ones; a further one is reset
+  /// Half-open connections of all listeners. A SYN above it, or above the backlog of its listener, pushes out the
+  /// oldest one of the listener with the most.
+  std::uint32_t max_half_open = 4096;
+  /// Connections after close(), waiting for the peer or in TIME-WAIT; one more pushes out the oldest. At least 1.
+  std::uint32_t max_closing = 65'536;
+  /// A connection is reset if its peer acknowledges less than 536 bytes of sent or waiting data for so long: its window
+  /// stays closed, or it is gone. RFC 9293, 3.8.3 demands 100 s at least.
+  std::chrono::seconds stall_limit{120};
+  /// Bytes of lwIP, without the caller's memory of write(). Frames above it are lost, and write() fails. Data out of
+  /// order is kept below a half of it.
+  std::size_t max_memory = std::size_t{256} << 20U;
   /// Most bytes of a connection received and not consumed(); 64 KiB to 1 MiB. A piece without room in received() is
   /// lost and sent again, so room for so many bytes is needed.
   std::uint32_t receive_window = 64 * 1024;
   bool cuts_segments = true;  ///< the port sends frames of up to 64 KiB as segments (TSO)
+};
+
+/// Since the object was made, but for the numbers of now.
+struct TcpCounters {
+  std::uint32_t half_open = 0;                ///< now
+  std::uint32_t closing = 0;                  ///< now: after close(), with TIME-WAIT
+  std::size_t memory_blocks = 0;              ///< now, of lwIP
+  std::size_t memory_bytes = 0;               ///< now, of lwIP
+  std::uint64_t half_open_dropped = 0;        ///< pushed out by other SYNs
+  std::uint64_t closing_dropped = 0;          ///< pushed out by others
+  std::uint64_t stalled = 0;                  ///< reset by stall_limit
+  std::uint64_t segments_dropped = 0;         ///< of known connections, dropped: RFC 9293, 3.10.7.4 and RFC 5961
+  std::uint64_t challenge_acks = 0;           ///< sent (RFC 5961)
+  std::uint64_t challenge_acks_withheld = 0;  ///< by the limit: two per second and connection
 };
 
 /// TCP over IPv4 and IPv6 on one Ethernet port, for servers. One object in a process at a time, because lwIP has global
@@ -89,16 +114,16 @@ class Tcp {
   /// Resets all connections.
   virtual ~Tcp() = default;
 
-  /// A frame has arrived. Its TCP checksum was verified by the port.
+  /// A frame has arrived; any bytes. Its TCP checksum was verified by the port.
   virtual void input(std::span<const std::byte> frame) = 0;
   /// Runs the timers due at `now`. Call it at least each kTick.
   virtual void tick(std::chrono::steady_clock::time_point now) = 0;
   static constexpr std::chrono::milliseconds kTick{10};
 
-  /// Accepts connections at `port` of all addresses. At most `backlog` (up to 255) are half open. AlreadyExists: the
-  /// port is taken.
-  virtual Status listen(std::uint16_t port, std::uint8_t backlog) = 0;
-  /// Resets connections whose handshake is not over. Not from within an event.
+  /// Accepts connections at `port` of all addresses. At most `backlog`, and at least one, are half open. AlreadyExists:
+  /// the port is taken.
+  virtual Status listen(std::uint16_t port, std::uint16_t backlog) = 0;
+  /// Drops its half-open connections; established ones stay. Not from within an event.
   virtual void stop_listening(std::uint16_t port) = 0;
 
   /// The most bytes for write() now.
@@ -116,6 +141,7 @@ class Tcp {
   virtual void close_sending(ConnectionId connection) = 0;
   virtual void reset(ConnectionId connection) = 0;
   virtual std::uint32_t connections() const = 0;
+  virtual TcpCounters counters() const = 0;
 };
 
 }  // namespace catena::stack
