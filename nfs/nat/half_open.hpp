@@ -9,7 +9,7 @@
 
 namespace catena::nat {
 
-/// The half open mappings in the order of their last use: all of them, and those of each external address. A mapping is
+/// The half open mappings in the order of their last use: all of them, and separately by external address. A mapping is
 /// known by its position. Established ones need no memory of this table. Not thread safe.
 class HalfOpen {
  public:

@@ -207,7 +207,7 @@ class MappingTable {
   bool may_expire_ = false;           // a list may have expired entries
   std::uint64_t start_s_ = 0;         // time of the first packet
   std::uint64_t next_second_ns_ = 0;  // end of the current second
-  Counts counts_;                     // without those that are half open
+  Counts counts_;                     // without half_open
 };
 
 }  // namespace catena::nat

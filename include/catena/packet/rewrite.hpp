@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kIcmpChecksumAt = 2;
 inline constexpr std::uint32_t kIcmpIdentifierAt = 4;
 
 /// Writes fields in network order and accumulates the change for a checksum over them: the sum of ~m + m' of RFC 1624,
-/// equation 3. Sums words of 32 bits like those of 16: 2^16 is 1 in the arithmetic of the checksum. At most 65,535
+/// equation 3. A word of 32 bits counts as its value: 2^16 is 1 in the arithmetic of the checksum. At most 65,535
 /// words.
 class FieldWriter {
  public:
