@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrival.hpp"
 
-#include <catena/nf/tcp_state.hpp>
 #include <catena/packet/rewrite.hpp>
-
-#include <optional>
-#include <span>
 
 namespace catena::nat {
 namespace {
 
 constexpr std::uint8_t kEchoReplyType = 0;
 constexpr std::uint8_t kEchoRequestType = 8;
-constexpr std::uint32_t kTcpSequenceAt = 4;
-constexpr std::uint32_t kTcpAcknowledgedAt = 8;
-constexpr std::uint32_t kTcpFlagsAt = 13;
-constexpr std::uint32_t kTcpWindowAt = 14;
 constexpr std::uint16_t kFragmentOffsetMask = 0x1FFF;
 
 /// Multicast (RFC 5771) or limited broadcast (RFC 919): addresses that nobody has, so there is nobody to answer.
@@ -26,9 +18,9 @@ Kind read_ports(packet::Packet const& packet, Arrival& arrival) {
     return Kind::kMalformed;
   }
   const packet::Ports ports = packet::load_ports(packet.l4());
-  arrival.flow.source_port = ports.source;
-  arrival.flow.destination_port = ports.destination;
-  arrival.protocol = packet.is(packet::kTcp) ? Protocol::kTcp : Protocol::kUdp;
+  const Protocol protocol = packet.is(packet::kTcp) ? Protocol::kTcp : Protocol::kUdp;
+  arrival.source = {arrival.source.address, ports.source, protocol};
+  arrival.destination = {arrival.destination.address, ports.destination, protocol};
   return Kind::kTcpOrUdp;
 }
 
@@ -43,8 +35,9 @@ Kind read_icmp(packet::Packet const& packet, Arrival& arrival) {
   if (header[0] != kEchoRequestType && header[0] != kEchoReplyType) {
     return Kind::kUnsupported;
   }
-  arrival.flow.source_port = arrival.flow.destination_port = packet::load_be16(header + packet::kIcmpIdentifierAt);
-  arrival.protocol = Protocol::kIcmp;
+  const std::uint16_t identifier = packet::load_be16(header + packet::kIcmpIdentifierAt);
+  arrival.source = {arrival.source.address, identifier, Protocol::kIcmp};
+  arrival.destination = {arrival.destination.address, identifier, Protocol::kIcmp};
   return header[0] == kEchoRequestType ? Kind::kEchoRequest : Kind::kEchoReply;
 }
 
@@ -70,7 +63,8 @@ Protocol protocol_of(packet::Quote const& quote) {
                                                        : Protocol::kIcmp;
 }
 
-/// The shift count of the window scale option (RFC 7323 section 2.2) among the options of a TCP header.
+}  // namespace
+
 std::optional<std::uint8_t> window_scale(std::span<const std::uint8_t> options) {
   constexpr std::uint8_t kEnd = 0;
   constexpr std::uint8_t kNoOperation = 1;
@@ -93,34 +87,22 @@ std::optional<std::uint8_t> window_scale(std::span<const std::uint8_t> options) 
   return std::nullopt;
 }
 
-}  // namespace
-
-Segment read_segment(packet::Packet const& packet) {
-  const std::uint8_t* header = packet.l4();
-  const packet::Layers layers = packet.layers();
-  const std::uint8_t flags = header[kTcpFlagsAt];
-  const bool is_syn = (flags & nf::kTcpSyn) != 0;
-  const std::uint32_t sequence = packet::load_be32(header + kTcpSequenceAt);
-  Segment segment{.sequence = sequence,
-                  .end = sequence + layers.payload_length + (is_syn ? 1U : 0U) + ((flags & nf::kTcpFin) != 0 ? 1U : 0U),
-                  .acknowledged = packet::load_be32(header + kTcpAcknowledgedAt),
-                  .window = packet::load_be16(header + kTcpWindowAt),
-                  .flags = flags};
-  if (is_syn) {
-    segment.scale = window_scale(std::span(header, layers.payload - layers.l4).subspan(packet::kTcpMinBytes));
-  }
-  return segment;
-}
-
 Arrival classify(packet::Packet const& packet, Realms const& realms) {
-  Arrival arrival{.flow = packet::flow_without_ports(packet.l3())};
-  const std::uint32_t destination = arrival.flow.destination.v4();
+  const std::uint8_t* ip = packet.l3();
+  const std::uint32_t source = packet::load_be32(ip + packet::kIpSourceAt);
+  const std::uint32_t destination = packet::load_be32(ip + packet::kIpDestinationAt);
+  Arrival arrival{.kind = Kind::kUntouched,
+                  .is_outbound = false,
+                  .is_inbound = false,
+                  .source = {source, 0, Protocol{}},
+                  .destination = {destination, 0, Protocol{}},
+                  .hash = 0};
   if (is_to_many(destination)) {
     return arrival;
   }
   arrival.is_inbound = realms.is_external(destination);
   const bool is_to_inside = !arrival.is_inbound && realms.is_inside(destination);
-  const bool is_from_inside = realms.is_inside(arrival.flow.source.v4());
+  const bool is_from_inside = realms.is_inside(source);
   if (is_from_inside && !realms.is_inside_port(packet.ingress())) {
     arrival.kind = Kind::kSpoofed;
     arrival.is_inbound = false;

@@ -4,29 +4,17 @@
 #include <catena/core/status.hpp>
 #include <catena/nf/portable.hpp>
 
-#include <array>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <vector>
 
-#include "age_list.hpp"
+#include "half_open.hpp"
 #include "hash_index.hpp"
+#include "mapping.hpp"
 #include "port_pool.hpp"
 #include "session_table.hpp"
 
 namespace catena::nat {
-
-enum class Protocol : std::uint8_t { kTcp = 0, kUdp = 1, kIcmp = 2 };
-inline constexpr std::uint32_t kProtocols = 3;
-
-/// One end of a session with IPv4 addresses, compressed for the table; host order. For kIcmp the port is the identifier
-/// of an echo.
-struct Endpoint {
-  std::uint32_t address;
-  std::uint16_t port;
-  Protocol protocol;
-  bool operator==(Endpoint const&) const = default;
-};
 
 /// A range of ports, both bounds included.
 struct PortRange {
@@ -45,31 +33,13 @@ struct Timeouts {
   bool operator==(Timeouts const&) const = default;
 };
 
-/// An internal endpoint and its external counterpart.
-struct alignas(32) Mapping {
-  std::uint32_t used_s;  ///< start of its time-out, in the table's seconds; kTcp: last use while it was half open
-  std::uint32_t internal_address;
-  std::uint32_t older;  ///< neighbours in its list by last use; `newer` also chains free entries
-  std::uint32_t newer;
-  std::uint32_t half_open_older;  ///< the same among the half open ones of its external address
-  std::uint32_t half_open_newer;
-  std::uint16_t internal_port;
-  std::uint16_t external_port;
-  std::uint16_t external_number;  ///< position of its external address in the configuration
-  Protocol protocol;
-  bool is_half_open;  ///< kTcp: no handshake of its sessions is complete
-
-  Endpoint internal() const { return {internal_address, internal_port, protocol}; }
-};
-static_assert(sizeof(Mapping) == 32);
-
 /// The mappings of a NAT: endpoint independent (RFC 4787 REQ-1), paired (REQ-2: the external address is a function of
 /// the internal one), with the source port kept if it is free, and its parity if possible (REQ-4). Results depend only
 /// on the configuration and the order and times of the calls.
 ///
-/// Mappings of UDP and ICMP expire by lists, one per time-out, in the order of their last use, without any search. A
-/// TCP mapping has sessions, one per peer, and lives as long as one of them does. Time is in whole seconds: a mapping
-/// lives for at least its time-out and less than one second longer. All memory is allocated at construction.
+/// A mapping lives as long as one of its sessions. One of TCP has a session per peer, others have one. Sessions expire
+/// without any search. Time is in whole seconds: a mapping lives for at least its time-out and less than one second
+/// longer. All memory is allocated at construction.
 ///
 /// A TCP mapping is half open while no handshake of its sessions is complete. Any inside host, or a sender that spoofs
 /// one, can create these at line rate, so at most `max_half_open` live. Half open mappings are evicted, least recently
@@ -104,37 +74,59 @@ class MappingTable {
   static constexpr std::uint32_t kExpirePerCall = 8;
 
   /// Sets the time, which must not decrease, and removes up to `limit` expired mappings. Call it for every packet.
-  void advance(std::uint64_t now_ns, std::uint32_t limit = kExpirePerCall);
+  void advance(std::uint64_t now_ns, std::uint32_t limit = kExpirePerCall) {
+    if (now_ns >= next_second_ns_) {
+      start_second(now_ns);
+    }
+    if (may_expire_) {
+      expire(limit);
+    }
+  }
 
   /// The live mapping of an endpoint, or null. Valid until the next advance().
-  Mapping const* find_internal(Endpoint const& endpoint);
-  Mapping const* find_external(Endpoint const& endpoint);
+  Mapping const* find_internal(Endpoint const& endpoint) { return find_internal(endpoint, hash(endpoint)); }
+  Mapping const* find_external(Endpoint const& endpoint) { return find_external(endpoint, hash(endpoint)); }
+  /// The same with the hash of the endpoint.
+  Mapping const* find_internal(Endpoint const& endpoint, std::uint64_t hash) {
+    return live_or_null(by_internal_.find(
+        hash, [&](std::uint32_t position) { return sessions_.mapping(position).internal() == endpoint; }));
+  }
+  Mapping const* find_external(Endpoint const& endpoint, std::uint64_t hash) {
+    return live_or_null(
+        by_external_.find(hash, [&](std::uint32_t position) { return is_at(sessions_.mapping(position), endpoint); }));
+  }
   /// Creates a mapping; `remote`: the peer of the first session of a TCP mapping. Null if `max_mappings` live, or the
   /// host's external address has no free port, and no half open mapping can be evicted. Invalidates earlier results of
   /// find_*(). Precondition: find_internal() returns null.
   Mapping const* create(Endpoint const& internal, Remote const& remote = {});
 
   Endpoint external_of(Mapping const& mapping) const {
-    return {settings_.external_addresses[mapping.external_number], mapping.external_port, mapping.protocol};
+    return {settings_.external_addresses[external_number_of(mapping.internal_address)], mapping.external_port,
+            mapping.first.protocol};
   }
 
   /// Records an outbound packet of UDP or ICMP: the time-out of the mapping restarts (RFC 4787 REQ-6).
-  void note_outbound(Mapping const& mapping);
+  void note_outbound(Mapping const& mapping) { sessions_.use(sessions_.position_of(mapping)); }
   /// Records a TCP segment between the mapping and a peer: that of their session. A segment of the inside makes it,
   /// except a RST, and one of the inside only restarts its time-out, unless the applicable time-out changes.
-  void note_segment(Mapping const& mapping, Side from, Remote const& remote, Segment const& segment);
+  void note_segment(Mapping const& mapping, Side from, Remote const& remote, Segment const& segment) {
+    if (!sessions_.note_plain(sessions_.position_of(mapping), from, remote, segment)) [[unlikely]] {
+      note_other_segment(mapping, from, remote, segment);
+    }
+  }
 
   /// Prefetch for a later find: first the index, then the mapping, then its list neighbours.
   std::uint64_t hash(Endpoint const& endpoint) const { return hash_(key_of(endpoint)); }
   void prefetch_internal_index(std::uint64_t hash) const { by_internal_.prefetch(hash); }
   void prefetch_external_index(std::uint64_t hash) const { by_external_.prefetch(hash); }
-  std::uint32_t guess_internal(std::uint64_t hash, Protocol protocol) const {
-    return prefetched(by_internal_.first_guess(hash), protocol);
+  std::uint32_t guess_internal(std::uint64_t hash) const { return prefetched(by_internal_.first_guess(hash)); }
+  std::uint32_t guess_external(std::uint64_t hash) const { return prefetched(by_external_.first_guess(hash)); }
+  [[gnu::always_inline]] void prefetch_neighbours(std::uint32_t guess) const {
+    sessions_.prefetch_neighbours(guess);
+    if (sessions_.mapping(guess).first.is_half_open) {
+      half_open_.prefetch(guess);
+    }
   }
-  std::uint32_t guess_external(std::uint64_t hash, Protocol protocol) const {
-    return prefetched(by_external_.first_guess(hash), protocol);
-  }
-  void prefetch_neighbours(std::uint32_t guess) const;
 
   /// Saves settings, mappings and sessions for another table.
   void save(nf::StateWriter& state) const;
@@ -143,76 +135,79 @@ class MappingTable {
   Status load(nf::StateReader& state);
 
   Settings const& settings() const { return settings_; }
-  Counts const& counts() const { return counts_; }
+  Counts counts() const {
+    Counts counts = counts_;
+    counts.half_open = half_open_.count();
+    return counts;
+  }
   SessionTable::Counts const& session_counts() const { return sessions_.counts(); }
   std::size_t memory_bytes() const;
 
  private:
   static constexpr std::uint32_t kNone = HashIndex::kNone;
 
-  using List = AgeList<Mapping, &Mapping::older, &Mapping::newer>;
-  using HalfOpenList = AgeList<Mapping, &Mapping::half_open_older, &Mapping::half_open_newer>;
-
   static std::uint64_t key_of(Endpoint const& endpoint) {
     return std::uint64_t{endpoint.address} << 32 | std::uint64_t{endpoint.port} << 8 |
            static_cast<std::uint64_t>(endpoint.protocol);
   }
-  /// Of UDP or ICMP.
-  bool has_expired(Mapping const& mapping) const {
-    return now_s_ - mapping.used_s >
-           (mapping.protocol == Protocol::kUdp ? settings_.timeouts.udp : settings_.timeouts.icmp);
+  /// A function of the address alone, so a host keeps its external address for ever (RFC 4787 REQ-2). The product
+  /// spreads neighbours and equal host parts alike.
+  std::uint32_t external_number_of(std::uint32_t internal_address) const {
+    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio
+    const std::uint64_t spread = (internal_address * kGolden) >> 32;
+    return static_cast<std::uint32_t>((spread * settings_.external_addresses.size()) >> 32);
   }
-  List& list_of(Protocol protocol) { return lists_[static_cast<std::size_t>(protocol)]; }
-  List const& list_of(Protocol protocol) const { return lists_[static_cast<std::size_t>(protocol)]; }
-  std::uint32_t position_of(Mapping const& mapping) const {
-    return static_cast<std::uint32_t>(&mapping - mappings_.data());
-  }
-  std::uint32_t external_number_of(std::uint32_t internal_address) const;
   PortPool& pool_of(std::uint32_t external_number, Protocol protocol) {
     return pools_[std::size_t{external_number} * kProtocols + static_cast<std::uint32_t>(protocol)];
   }
   // GCC removes calls of functions without any effect but a prefetch
-  [[gnu::always_inline]] std::uint32_t prefetched(std::uint32_t guess, Protocol protocol) const {
+  [[gnu::always_inline]] std::uint32_t prefetched(std::uint32_t guess) const {
     if (guess != kNone) {
-      __builtin_prefetch(&mappings_[guess]);
-      if (protocol == Protocol::kTcp) {
-        sessions_.prefetch(guess);
-      }
+      sessions_.prefetch(guess);
     }
     return guess;
   }
+  bool is_at(Mapping const& mapping, Endpoint const& external) const {
+    return mapping.external_port == external.port && external_of(mapping) == external;
+  }
 
-  /// Precondition: an entry is free, and the port is allocated to this mapping.
-  Mapping& add(Endpoint const& internal, std::uint32_t external_number, std::uint16_t external_port,
-               std::uint32_t used_s);
-  Mapping const* live_or_null(std::uint32_t position);
+  void note_other_segment(Mapping const& mapping, Side from, Remote const& remote, Segment const& segment);
+  void start_second(std::uint64_t now_ns);
+  /// Without a session. Precondition: an entry is free, and the port is allocated to this mapping.
+  std::uint32_t add(Endpoint const& internal, std::uint16_t external_port);
+  Mapping const* live_or_null(std::uint32_t position) {
+    if (position == kNone) {
+      return nullptr;
+    }
+    if (!sessions_.has_live(position)) [[unlikely]] {
+      release(position);
+      ++counts_.expired;
+      return nullptr;
+    }
+    return &sessions_.mapping(position);
+  }
   void expire(std::uint32_t limit);
   bool make_room(std::uint32_t external_number, Protocol protocol);
   void evict(std::uint32_t position);
   void release(std::uint32_t position);
-  void append(std::uint32_t position);
-  void unlink(std::uint32_t position);
-  void use(std::uint32_t position);
-  void update_half_open(std::uint32_t position);
-  Mapping const* load_mapping(nf::StateReader& state, Protocol protocol, bool may_exist);
+  void set_half_open(std::uint32_t position, bool is_half_open);
+  std::optional<std::uint32_t> load_mapping(nf::StateReader& state, Protocol protocol, bool may_exist);
   bool load_session(nf::StateReader& state);
   bool load_idle(nf::StateReader& state, Protocol protocol);
 
   Settings settings_;
   std::vector<PortPool> pools_;  // by external address, then protocol
-  std::vector<Mapping> mappings_;
   KeyedHash hash_;
   HashIndex by_internal_;
   HashIndex by_external_;
-  std::array<List, kProtocols> lists_;   // of TCP: half open ones
-  std::vector<HalfOpenList> half_open_;  // by external address
-  SessionTable sessions_;                // with the same positions as mappings_
+  SessionTable sessions_;  // with the mappings
+  HalfOpen half_open_;
   std::uint32_t first_free_ = 0;
   bool has_started_ = false;
-  std::uint64_t start_s_ = 0;  // time of the first packet
-  std::uint32_t now_s_ = 0;    // seconds since then
-  bool may_expire_ = false;    // a list may have expired entries
-  Counts counts_;
+  bool may_expire_ = false;           // a list may have expired entries
+  std::uint64_t start_s_ = 0;         // time of the first packet
+  std::uint64_t next_second_ns_ = 0;  // end of the current second
+  Counts counts_;                     // without half_open
 };
 
 }  // namespace catena::nat

@@ -120,8 +120,8 @@ TEST(MappingTable, random_use_is_as_a_map_with_times_says) {
 
 TEST(MappingTable, memory_is_what_the_readme_says) {
   const MappingTable table(settings(1'000'000, 16));
-  EXPECT_LT(table.memory_bytes(), 130'000'000U);
-  EXPECT_GT(table.memory_bytes(), 128'000'000U);
+  EXPECT_LT(table.memory_bytes(), 123'000'000U);
+  EXPECT_GT(table.memory_bytes(), 121'000'000U);
 }
 
 }  // namespace

@@ -74,16 +74,17 @@ std::string record_of(Arrival const& arrival, std::string const& source_before, 
 
 /// The record of a packet that is about to become as `aux` says.
 std::string record_of(Arrival const& arrival, Aux const& aux) {
-  packet::FlowKey const& before = arrival.flow;
+  const packet::Address source_before = packet::Address::of_v4(arrival.source.address);
+  const packet::Address destination_before = packet::Address::of_v4(arrival.destination.address);
   const packet::Address source = packet::Address::of_v4(aux.source);
   const packet::Address destination = packet::Address::of_v4(aux.destination);
   if (aux.rewrite == kAddresses) {
-    return record_of(arrival, to_string(before.source), to_string(source), to_string(before.destination),
+    return record_of(arrival, to_string(source_before), to_string(source), to_string(destination_before),
                      to_string(destination));
   }
   const std::uint16_t destination_port = aux.rewrite == kEcho ? aux.source_port : aux.destination_port;
-  return record_of(arrival, to_string(before.source, before.source_port), to_string(source, aux.source_port),
-                   to_string(before.destination, before.destination_port), to_string(destination, destination_port));
+  return record_of(arrival, to_string(source_before, arrival.source.port), to_string(source, aux.source_port),
+                   to_string(destination_before, arrival.destination.port), to_string(destination, destination_port));
 }
 
 /// The record of an ICMP error: what was translated in the datagram that it quotes. There an outbound error's is the
@@ -107,19 +108,40 @@ bool may_be_to_mapping(packet::Quote const& quote) {
 
 Remote remote_of(Endpoint const& endpoint) { return {endpoint.address, endpoint.port}; }
 
+void set_source(Aux& aux, Endpoint const& source) {
+  aux.source = source.address;
+  aux.source_port = source.port;
+}
+void set_destination(Aux& aux, Endpoint const& destination) {
+  aux.destination = destination.address;
+  aux.destination_port = destination.port;
+}
+/// Precondition: the packet is of TCP or UDP.
+Rewrite rewrite_of(Arrival const& arrival) { return arrival.source.protocol == Protocol::kTcp ? kTcp : kUdp; }
+
+/// Records a packet of TCP or UDP of a mapping, which comes from this side and has `remote` as its peer.
+void note(MappingTable& table, Mapping const& mapping, Side from, Remote const& remote, packet::Packet const& packet) {
+  if (mapping.first.protocol == Protocol::kTcp) {
+    table.note_segment(mapping, from, remote, read_segment(packet));
+  } else if (from == Side::kInside) {
+    table.note_outbound(mapping);
+  }
+}
+
+/// As both are in a TCP or UDP header.
+std::uint32_t ports_of(Aux const& aux) { return std::uint32_t{aux.source_port} << 16 | aux.destination_port; }
+
 /// The CPU implementation of one packet.
 void rewrite(packet::Packet const& packet, Aux const& aux) {
   packet::FieldWriter writer = packet::write_addresses(packet.l3(), aux.source, aux.destination);
   std::uint8_t* l4 = packet.l4();
   switch (aux.rewrite) {
     case kTcp:
-      writer.put16(l4, aux.source_port);
-      writer.put16(l4 + 2, aux.destination_port);
+      writer.put32(l4, ports_of(aux));
       writer.correct(l4 + packet::kTcpChecksumAt);
       return;
     case kUdp:
-      writer.put16(l4, aux.source_port);
-      writer.put16(l4 + 2, aux.destination_port);
+      writer.put32(l4, ports_of(aux));
       writer.correct_udp(l4 + packet::kUdpChecksumAt);
       return;
     case kEcho: {
@@ -248,19 +270,17 @@ void Nat::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outc
 }
 
 /// With a million mappings each lookup misses the caches three times over. Asking for a chunk's memory level by level
-/// lets those misses overlap; what is found later does not depend on it.
-void Nat::bring_near(std::span<const Arrival> arrivals) const {
-  std::array<std::uint64_t, kChunk> hashes;
+/// lets those misses overlap; what is found later does not depend on it. Hashes the endpoints for the lookups, too.
+void Nat::bring_near(std::span<Arrival> arrivals) const {
   std::array<std::uint32_t, kChunk> guesses;
-  for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
-    Arrival const& arrival = arrivals[i];
-    hashes[i] = mappings_.hash(arrival.is_outbound ? arrival.source() : arrival.destination());
-    arrival.is_outbound ? mappings_.prefetch_internal_index(hashes[i]) : mappings_.prefetch_external_index(hashes[i]);
+  for (Arrival& arrival : arrivals) {
+    arrival.hash = mappings_.hash(arrival.is_outbound ? arrival.source : arrival.destination);
+    arrival.is_outbound ? mappings_.prefetch_internal_index(arrival.hash)
+                        : mappings_.prefetch_external_index(arrival.hash);
   }
   for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
-    const Protocol protocol = arrivals[i].protocol;
-    guesses[i] = arrivals[i].is_outbound ? mappings_.guess_internal(hashes[i], protocol)
-                                         : mappings_.guess_external(hashes[i], protocol);
+    guesses[i] = arrivals[i].is_outbound ? mappings_.guess_internal(arrivals[i].hash)
+                                         : mappings_.guess_external(arrivals[i].hash);
   }
   for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
     if (arrivals[i].is_outbound && guesses[i] != HashIndex::kNone) {
@@ -271,8 +291,7 @@ void Nat::bring_near(std::span<const Arrival> arrivals) const {
 
 void Nat::decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome) {
   mappings_.advance(clock_.advance(packet.arrival_ns()));
-  packet::FlowKey const& flow = arrival.flow;
-  aux = {flow.source.v4(), flow.destination.v4(), flow.source_port, flow.destination_port, kLeave};
+  aux = {arrival.source.address, arrival.destination.address, arrival.source.port, arrival.destination.port, kLeave};
   if (answer_echo(packet, arrival, outcome)) {
     return;
   }
@@ -319,8 +338,9 @@ Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, A
     case Kind::kSpoofed:
       return kSpoofedSource;
     case Kind::kTcpOrUdp:
-      return arrival.is_inbound && arrival.is_outbound ? translate_hairpin(packet, arrival, aux)
-                                                       : translate_session(packet, arrival, mappings_, aux);
+      return !arrival.is_outbound  ? translate_inbound(packet, arrival, aux)
+             : !arrival.is_inbound ? translate_outbound(packet, arrival, aux)
+                                   : translate_hairpin(packet, arrival, aux);
     case Kind::kEchoRequest:
     case Kind::kEchoReply:
       return translate_echo(arrival, aux);
@@ -346,60 +366,57 @@ Nat::Drop Nat::drop_for(packet::QuoteProblem problem) {
   }
 }
 
-/// `remote`: of a TCP segment, its receiver.
-Mapping const* Nat::mapping_for(Endpoint const& internal, Remote const& remote) {
-  Mapping const* known = mappings_.find_internal(internal);
-  return known != nullptr ? known : mappings_.create(internal, remote);
+/// Finds or creates it; null if it cannot be created. Precondition: the packet is outbound.
+Mapping const* Nat::mapping_of_sender(Arrival const& arrival) {
+  Mapping const* known = mappings_.find_internal(arrival.source, arrival.hash);
+  return known != nullptr ? known : mappings_.create(arrival.source, remote_of(arrival.destination));
 }
 
-Nat::Drop Nat::translate_hairpin(packet::Packet const& packet, Arrival const& arrival, Aux& aux) {
-  return with_table_of(arrival.destination(),
-                       [&](MappingTable& receivers) { return translate_session(packet, arrival, receivers, aux); });
-}
-
-/// `receivers`: the table with the mapping of the destination, if that is external.
-Nat::Drop Nat::translate_session(packet::Packet const& packet, Arrival const& arrival, MappingTable& receivers,
-                                 Aux& aux) {
-  // the receiver first: a packet that reaches nobody makes no mapping
-  Mapping const* receiver = arrival.is_inbound ? receivers.find_external(arrival.destination()) : nullptr;
-  if (arrival.is_inbound && receiver == nullptr) {
-    return kNoMapping;
-  }
-  Mapping const* sender =
-      arrival.is_outbound ? mapping_for(arrival.source(), remote_of(arrival.destination())) : nullptr;
-  if (arrival.is_outbound && sender == nullptr) {
+Nat::Drop Nat::translate_outbound(packet::Packet const& packet, Arrival const& arrival, Aux& aux) {
+  Mapping const* sender = mapping_of_sender(arrival);
+  if (sender == nullptr) {
     return kPoolExhausted;
   }
-  if (arrival.is_inbound && arrival.is_outbound) {
-    receiver = receivers.find_external(arrival.destination());  // may have given way to the sender's
-    if (receiver == nullptr) {
+  set_source(aux, mappings_.external_of(*sender));
+  note(mappings_, *sender, Side::kInside, remote_of(arrival.destination), packet);
+  aux.rewrite = rewrite_of(arrival);
+  return kNotDropped;
+}
+
+Nat::Drop Nat::translate_inbound(packet::Packet const& packet, Arrival const& arrival, Aux& aux) {
+  Mapping const* receiver = mappings_.find_external(arrival.destination, arrival.hash);
+  if (receiver == nullptr) {
+    return kNoMapping;
+  }
+  set_destination(aux, receiver->internal());
+  note(mappings_, *receiver, Side::kOutside, remote_of(arrival.source), packet);
+  aux.rewrite = rewrite_of(arrival);
+  return kNotDropped;
+}
+
+/// The receiver's mapping may be in the table of another shard.
+Nat::Drop Nat::translate_hairpin(packet::Packet const& packet, Arrival const& arrival, Aux& aux) {
+  return with_table_of(arrival.destination, [&](MappingTable& receivers) {
+    // the receiver first: a packet that reaches no host makes no mapping
+    if (receivers.find_external(arrival.destination) == nullptr) {
       return kNoMapping;
     }
-  }
-  if (receiver != nullptr) {
-    aux.destination = receiver->internal_address;
-    aux.destination_port = receiver->internal_port;
-  }
-  if (sender != nullptr) {
-    aux.source = mappings_.external_of(*sender).address;
-    aux.source_port = sender->external_port;
-  }
-  if (arrival.protocol == Protocol::kTcp) {
-    const Segment segment = read_segment(packet);
-    if (receiver != nullptr) {
-      receivers.note_segment(*receiver, Side::kOutside, {aux.source, aux.source_port}, segment);
+    Mapping const* sender = mapping_of_sender(arrival);
+    if (sender == nullptr) {
+      return kPoolExhausted;
     }
-    if (sender != nullptr) {
-      mappings_.note_segment(*sender, Side::kInside, remote_of(arrival.destination()), segment);
+    Mapping const* receiver = receivers.find_external(arrival.destination);
+    if (receiver == nullptr) {
+      return kNoMapping;  // it has given way to the sender's
     }
-    aux.rewrite = kTcp;
+    const Endpoint external = mappings_.external_of(*sender);
+    set_source(aux, external);
+    set_destination(aux, receiver->internal());
+    note(receivers, *receiver, Side::kOutside, remote_of(external), packet);
+    note(mappings_, *sender, Side::kInside, remote_of(arrival.destination), packet);
+    aux.rewrite = rewrite_of(arrival);
     return kNotDropped;
-  }
-  if (sender != nullptr) {
-    mappings_.note_outbound(*sender);
-  }
-  aux.rewrite = kUdp;
-  return kNotDropped;
+  });
 }
 
 /// Requests go out and replies come in. An echo has one identifier, which names its sender only, so one to an external
@@ -410,15 +427,14 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
     return kNoMapping;
   }
   if (is_request) {
-    Mapping const* sender = mapping_for(arrival.source());
+    Mapping const* sender = mapping_of_sender(arrival);
     if (sender == nullptr) {
       return kPoolExhausted;
     }
     mappings_.note_outbound(*sender);
-    aux.source = mappings_.external_of(*sender).address;
-    aux.source_port = sender->external_port;
+    set_source(aux, mappings_.external_of(*sender));
   } else {
-    Mapping const* receiver = mappings_.find_external(arrival.destination());
+    Mapping const* receiver = mappings_.find_external(arrival.destination, arrival.hash);
     if (receiver == nullptr) {
       return kNoMapping;
     }
@@ -445,10 +461,11 @@ Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arri
     return drop_for(*problem);
   }
   packet::Quote const& quote = std::get<packet::Quote>(read);
-  if (quote.flow.source != arrival.flow.destination) {
+  const packet::Address destination = packet::Address::of_v4(arrival.destination.address);
+  if (quote.flow.source != destination) {
     return kMalformed;
   }
-  packet::QuoteEnds ends{quote.flow, arrival.flow.source, arrival.flow.destination};
+  packet::QuoteEnds ends{quote.flow, packet::Address::of_v4(arrival.source.address), destination};
   if (arrival.is_inbound) {
     const std::optional<Endpoint> sender = may_be_from_mapping(quote) ? internal_of(sender_of(quote)) : std::nullopt;
     if (!sender) {
@@ -515,7 +532,7 @@ std::size_t Nat::memory_bytes() const { return mappings_.memory_bytes() + fragme
 
 std::vector<nf::Statistic> Nat::statistics() const {
   const std::unique_lock held = hold_mappings();
-  MappingTable::Counts const& counts = mappings_.counts();
+  const MappingTable::Counts counts = mappings_.counts();
   return {{"mappings", counts.live},
           {"mappings_peak", counts.peak},
           {"mappings_created", counts.created},

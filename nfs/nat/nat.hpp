@@ -88,17 +88,18 @@ class Nat final : public nf::Nf, public nf::Portable {
   /// Packets with mappings prefetched together.
   static constexpr std::uint32_t kChunk = 32;
 
-  void bring_near(std::span<const Arrival> arrivals) const;
+  void bring_near(std::span<Arrival> arrivals) const;
   void decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome);
   bool answer_echo(packet::Packet const& packet, Arrival const& arrival, nf::Outcome& outcome);
   Drop translate(packet::Packet const& packet, Arrival const& arrival, Aux& aux, std::string& record);
   Drop translate_hairpin(packet::Packet const& packet, Arrival const& arrival, Aux& aux);
-  Drop translate_session(packet::Packet const& packet, Arrival const& arrival, MappingTable& receivers, Aux& aux);
+  Drop translate_outbound(packet::Packet const& packet, Arrival const& arrival, Aux& aux);
+  Drop translate_inbound(packet::Packet const& packet, Arrival const& arrival, Aux& aux);
   Drop translate_echo(Arrival const& arrival, Aux& aux);
   Drop translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record);
   static Drop drop_for(packet::QuoteProblem problem);
   Drop follow_first_fragment(packet::Packet const& packet, Aux& aux) const;
-  Mapping const* mapping_for(Endpoint const& internal, Remote const& remote = {});
+  Mapping const* mapping_of_sender(Arrival const& arrival);
   std::optional<Endpoint> internal_of(Endpoint const& external);
   std::unique_lock<std::mutex> hold_mappings() const;
   template <typename Work>

@@ -112,7 +112,7 @@ void for_every_flow(Round round) {
   }
 }
 
-/// A NAT that knows every flow, and the external endpoint of each.
+/// A NAT that knows every flow, and the external endpoint of each. Connections of TCP are established.
 template <std::uint8_t Number>
 struct FullNat {
   std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
@@ -120,12 +120,20 @@ struct FullNat {
 
   FullNat() {
     for_every_flow<Number>([this](std::uint32_t first, std::uint32_t count) {
-      pool<Number>().time([this](packet::Batch const& batch) { nat->process(batch); }, count);
+      process(count);
       for (std::uint32_t i = 0; i < count; ++i) {
         const packet::Packet packet = pool<Number>().all()[i];
         answers[first + i] = {0x08080808, packet::load_be32(packet.l3() + 12), 53, packet::load_be16(packet.l4())};
       }
     });
+    for (std::uint32_t first = 0; first < kFlows; first += kPackets) {
+      pool<Number>().refill([&](std::uint32_t i) { return answers[std::min(first + i, kFlows - 1)]; });
+      process(std::min(kPackets, kFlows - first));
+    }
+    for_every_flow<Number>([this](std::uint32_t, std::uint32_t count) { process(count); });
+  }
+  void process(std::uint32_t count) {
+    pool<Number>().time([this](packet::Batch const& batch) { nat->process(batch); }, count);
   }
 };
 

@@ -848,7 +848,7 @@ TEST(Nat, the_kernel_does_the_rewriting_on_devices) {
 
 TEST(Nat, start_report_tells_addresses_ports_and_memory) {
   EXPECT_THAT((*make(concat(kFourExternal, "\nmax_mappings: 1000000\n")))->start_report(),
-              ElementsAre(HasSubstr("4 external addresses with ports 1024 to 65535, at most 1000000 mappings in 13")));
+              ElementsAre(HasSubstr("4 external addresses with ports 1024 to 65535, at most 1000000 mappings in 12")));
 }
 
 }  // namespace

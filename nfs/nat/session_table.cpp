@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session_table.hpp"
 
+#include <algorithm>
+
 namespace catena::nat {
 namespace {
-
-constexpr std::uint8_t kMaxState = 0x1F;
 
 /// Whether a SYN of the inside starts another connection with the same peer. A SYN of an established connection does
 /// not: the peer asks back (RFC 5961 section 4). A host that has sent its FIN no longer knows the connection.
@@ -24,10 +24,6 @@ std::uint8_t state_after(Session& session, Side from, Segment const& segment) {
   const bool is_inside = from == Side::kInside;
   if (session.kind == Session::kShared) {
     return state;
-  }
-  const bool is_plain = (segment.flags & (nf::kTcpSyn | nf::kTcpFin | nf::kTcpRst)) == 0;
-  if (is_plain && session.windows.has_started()) [[likely]] {
-    return session.windows.accept(from, segment) ? nf::next_tcp_state(state, {0, is_inside}) : state;
   }
   if (!session.windows.has_started()) {
     if (!is_inside) {
@@ -57,46 +53,59 @@ std::uint8_t state_after(Session& session, Side from, Segment const& segment) {
 }  // namespace
 
 SessionTable::SessionTable(Limits const& limits, Timeouts const& timeouts)
-    : limits_(limits), timeouts_(timeouts), sessions_(std::size_t{limits.mappings} + limits.further) {
+    : limits_(limits),
+      timeouts_(timeouts),
+      shortest_timeout_(*std::min_element(timeouts.begin(), timeouts.end())),
+      entries_{std::vector<Mapping>(limits.mappings), std::vector<Further>(limits.further),
+               std::vector<std::uint32_t>(std::size_t{limits.mappings} + limits.further, kNone)} {
   for (std::uint32_t i = limits.further; i > 0; --i) {
-    sessions_[limits.mappings + i - 1].newer = first_free_;
+    entries_.further[i - 1].session.newer = first_free_;
     first_free_ = limits.mappings + i - 1;
   }
 }
 
-Session* SessionTable::find(std::uint32_t mapping, Remote const& remote) {
-  for (std::uint32_t at = mapping; at != kNone; at = sessions_[at].next) {
-    if (sessions_[at].is_with(remote) && !has_expired(sessions_[at])) {
-      return &sessions_[at];
+std::uint32_t SessionTable::find(std::uint32_t mapping, Remote const& remote) const {
+  for (std::uint32_t at = mapping; at != kNone; at = entries_.next[at]) {
+    if (entries_[at].is_with(remote) && !has_expired(entries_[at])) {
+      return at;
     }
   }
-  return nullptr;
+  return kNone;
 }
 
-Session& SessionTable::make(std::uint32_t mapping, Remote const& remote) {
-  const std::uint32_t position = place_for(mapping);
-  if (sessions_[position].kind == Session::kShared) {
-    return sessions_[position];
+std::uint32_t SessionTable::make(std::uint32_t mapping, Remote const& remote) {
+  const std::uint32_t place = place_for(mapping);
+  if (entries_[place].kind == Session::kShared) {
+    return place;
   }
   Session session;
   session.remote_address = remote.address;
   session.remote_port = remote.port;
   session.kind = Session::kPeer;
   session.used_s = now_s_;
-  return insert(position, mapping, session);
+  insert(place, session);
+  return place;
 }
 
-/// An entry without a session, or the shared one.
+void SessionTable::make_shared(std::uint32_t mapping) {
+  Session session;
+  session.kind = Session::kShared;
+  session.protocol = entries_[mapping].protocol;
+  session.used_s = now_s_;
+  insert(mapping, session);
+}
+
+/// The number of an entry without a session, or of the shared one.
 std::uint32_t SessionTable::place_for(std::uint32_t mapping) {
   std::uint32_t count = 0;
   std::uint32_t shared = kNone;
   std::uint32_t oldest = kNone;    // of the established ones
   std::uint32_t yielding = kNone;  // the oldest of the others
   const auto keep_older = [this](std::uint32_t& older, std::uint32_t at) {
-    older = older == kNone || sessions_[at].used_s < sessions_[older].used_s ? at : older;
+    older = older == kNone || entries_[at].used_s < entries_[older].used_s ? at : older;
   };
-  for (std::uint32_t at = mapping; at != kNone; at = sessions_[at].next) {
-    Session const& session = sessions_[at];
+  for (std::uint32_t at = mapping; at != kNone; at = entries_.next[at]) {
+    Session const& session = entries_[at];
     if (session.kind == Session::kUnused) {
       continue;
     }
@@ -111,7 +120,7 @@ std::uint32_t SessionTable::place_for(std::uint32_t mapping) {
       keep_older(session.phase() == nf::TcpPhase::kEstablished ? oldest : yielding, at);
     }
   }
-  if (sessions_[mapping].kind == Session::kUnused) {
+  if (entries_[mapping].kind == Session::kUnused) {
     return mapping;
   }
   if (count < limits_.per_mapping && first_free_ != kNone) {
@@ -124,73 +133,79 @@ std::uint32_t SessionTable::place_for(std::uint32_t mapping) {
   }
   if (shared == kNone) {
     ++counts_.shared;
-    sessions_[oldest].kind = Session::kShared;
-    sessions_[oldest].tcp_state = Session::kOpened;
+    entries_[oldest].kind = Session::kShared;
+    entries_[oldest].tcp_state = Session::kOpened;
     shared = oldest;
   }
   return shared;
 }
 
-/// A free entry, after the first one of the mapping. Precondition: one is free.
+/// A free further entry, now of the mapping. Precondition: one is free.
 std::uint32_t SessionTable::take_entry(std::uint32_t mapping) {
-  const std::uint32_t position = first_free_;
-  first_free_ = sessions_[position].newer;
-  sessions_[position].next = sessions_[mapping].next;
-  sessions_[mapping].next = position;
-  return position;
+  const std::uint32_t number = first_free_;
+  first_free_ = entries_[number].newer;
+  entries_.further[number - entries_.mappings.size()].mapping = mapping;
+  entries_.next[number] = entries_.next[mapping];
+  entries_.next[mapping] = number;
+  return number;
 }
 
 /// Precondition: the entry belongs to the mapping and has no session.
-Session& SessionTable::insert(std::uint32_t position, std::uint32_t mapping, Session const& session) {
-  const std::uint32_t next = sessions_[position].next;
-  sessions_[position] = session;
-  sessions_[position].next = next;
-  sessions_[position].mapping = mapping;
-  list(session.phase()).append(sessions_, position);
-  ++counts_.live;
-  return sessions_[position];
+void SessionTable::insert(std::uint32_t number, Session const& session) {
+  Session& entry = entries_[number];
+  const bool is_half_open = entry.is_half_open;
+  entry = session;
+  entry.is_half_open = is_half_open;
+  list(timer_of(session)).append(entries_, number);
+  counts_.live += session.protocol == Protocol::kTcp ? 1 : 0;
 }
 
 /// Ends a session; its entry stays with the mapping.
-void SessionTable::remove(std::uint32_t position) {
-  list(sessions_[position].phase()).unlink(sessions_, position);
-  sessions_[position].kind = Session::kUnused;
-  --counts_.live;
+void SessionTable::remove(std::uint32_t number) {
+  Session& session = entries_[number];
+  list(timer_of(session)).unlink(entries_, number);
+  session.kind = Session::kUnused;
+  counts_.live -= session.protocol == Protocol::kTcp ? 1 : 0;
 }
 
 /// Precondition: the entry has no session.
-void SessionTable::give_back(std::uint32_t position) {
-  const std::uint32_t mapping = sessions_[position].mapping;
-  if (position == mapping) {
+void SessionTable::give_back(std::uint32_t number) {
+  const std::uint32_t mapping = mapping_of(number);
+  if (number == mapping) {
     return;
   }
   std::uint32_t before = mapping;
-  while (sessions_[before].next != position) {
-    before = sessions_[before].next;
+  while (entries_.next[before] != number) {
+    before = entries_.next[before];
   }
-  sessions_[before].next = sessions_[position].next;
-  sessions_[position].newer = first_free_;
-  first_free_ = position;
+  entries_.next[before] = entries_.next[number];
+  entries_[number].newer = first_free_;
+  first_free_ = number;
 }
 
-bool SessionTable::note(Session& session, Side from, Segment const& segment) {
+bool SessionTable::note(std::uint32_t number, Side from, Segment const& segment) {
+  Session& session = entries_[number];
   const std::uint8_t state = state_after(session, from, segment);
   const bool changes_phase = nf::tcp_phase(state) != session.phase();
   if (changes_phase || (from == Side::kInside && session.used_s != now_s_)) {
-    const std::uint32_t position = position_of(session);
-    list(session.phase()).unlink(sessions_, position);
-    session.used_s = now_s_;
-    list(nf::tcp_phase(state)).append(sessions_, position);
-  }
-  if (session.tcp_state != state) {
-    session.tcp_state = state;
+    restart(number, state);
+  } else {
+    session.set_tcp_state(state);
   }
   return changes_phase;
 }
 
-bool SessionTable::has_live(std::uint32_t mapping) const {
-  for (std::uint32_t at = mapping; at != kNone; at = sessions_[at].next) {
-    if (sessions_[at].kind != Session::kUnused && !has_expired(sessions_[at])) {
+void SessionTable::restart(std::uint32_t number, std::uint8_t tcp_state) {
+  Session& session = entries_[number];
+  list(timer_of(session)).unlink(entries_, number);
+  session.used_s = now_s_;
+  session.set_tcp_state(tcp_state);
+  list(timer_of(session)).append(entries_, number);
+}
+
+bool SessionTable::search_live(std::uint32_t mapping) const {
+  for (std::uint32_t at = mapping; at != kNone; at = entries_.next[at]) {
+    if (entries_[at].kind != Session::kUnused && !has_expired(entries_[at])) {
       return true;
     }
   }
@@ -198,8 +213,8 @@ bool SessionTable::has_live(std::uint32_t mapping) const {
 }
 
 bool SessionTable::is_half_open(std::uint32_t mapping) const {
-  for (std::uint32_t at = mapping; at != kNone; at = sessions_[at].next) {
-    if (sessions_[at].kind != Session::kUnused && sessions_[at].phase() != nf::TcpPhase::kOpening) {
+  for (std::uint32_t at = mapping; at != kNone; at = entries_.next[at]) {
+    if (entries_[at].kind != Session::kUnused && entries_[at].phase() != nf::TcpPhase::kOpening) {
       return false;
     }
   }
@@ -207,65 +222,64 @@ bool SessionTable::is_half_open(std::uint32_t mapping) const {
 }
 
 void SessionTable::release(std::uint32_t mapping) {
-  for (std::uint32_t at = mapping; at != kNone;) {
-    const std::uint32_t next = sessions_[at].next;
-    if (sessions_[at].kind != Session::kUnused) {
+  Session const& first = entries_[mapping];
+  if (first.kind != Session::kUnused) {
+    remove(mapping);
+  }
+  if (first.protocol != Protocol::kTcp) {
+    return;
+  }
+  for (std::uint32_t at = entries_.next[mapping]; at != kNone; at = entries_.next[at]) {
+    if (entries_[at].kind != Session::kUnused) {
       remove(at);
     }
-    if (at != mapping) {
-      sessions_[at].newer = first_free_;
-      first_free_ = at;
-    }
-    at = next;
+    entries_[at].newer = first_free_;
+    first_free_ = at;
   }
-  sessions_[mapping].next = kNone;
+  entries_.next[mapping] = kNone;
 }
 
 std::uint32_t SessionTable::expire_one() {
   for (List const& list : lists_) {
     const std::uint32_t oldest = list.oldest;
-    if (oldest != kNone && has_expired(sessions_[oldest])) {
+    if (oldest != kNone && has_expired(entries_[oldest])) {
       remove(oldest);
       give_back(oldest);
-      return sessions_[oldest].mapping;
+      return mapping_of(oldest);
     }
   }
   return kNone;
 }
 
-void SessionTable::prefetch_neighbours(std::uint32_t mapping) const {
-  Session const& session = sessions_[mapping];
-  if (session.used_s == now_s_ || session.kind == Session::kUnused) {
-    return;  // it will stay where it is
-  }
-  for (const std::uint32_t neighbour : {session.older, session.newer}) {
-    if (neighbour != kNone) {
-      __builtin_prefetch(&sessions_[neighbour]);
-    }
-  }
-}
-
 bool SessionTable::restore(std::uint32_t mapping, Session const& session) {
   std::uint32_t count = 0;
-  for (std::uint32_t at = mapping; at != kNone; at = sessions_[at].next) {
-    count += sessions_[at].kind == Session::kUnused ? 0U : 1U;
+  for (std::uint32_t at = mapping; at != kNone; at = entries_.next[at]) {
+    count += entries_[at].kind == Session::kUnused ? 0U : 1U;
   }
-  List const& others = list(session.phase());
-  const bool is_in_order = others.newest == kNone || sessions_[others.newest].used_s <= session.used_s;
-  const bool is_kind = session.kind == Session::kPeer ||
-                       (session.kind == Session::kShared && session.phase() == nf::TcpPhase::kEstablished);
-  const bool is_first = sessions_[mapping].kind == Session::kUnused;
-  if (!is_in_order || !is_kind || session.tcp_state > kMaxState || session.used_s > now_s_ ||
-      count >= limits_.per_mapping || (!is_first && first_free_ == kNone)) {
+  List const& others = list(timer_of(session));
+  const bool is_in_order = others.newest == kNone || entries_[others.newest].used_s <= session.used_s;
+  const bool is_kind = session.protocol == Protocol::kTcp
+                           ? session.kind == Session::kPeer ||
+                                 (session.kind == Session::kShared && session.phase() == nf::TcpPhase::kEstablished)
+                           : session.kind == Session::kShared;
+  const bool has_windows = session.tcp_state == 0 || session.windows.has_started();
+  const bool is_first = entries_[mapping].kind == Session::kUnused;
+  if (!is_in_order || !is_kind || !has_windows || session.used_s > now_s_ || count >= limits_.per_mapping ||
+      (!is_first && first_free_ == kNone)) {
     return false;
   }
-  insert(is_first ? mapping : take_entry(mapping), mapping, session);
+  insert(is_first ? mapping : take_entry(mapping), session);
   return true;
 }
 
 void SessionTable::restore(Counts const& counts) {
   counts_.replaced = counts.replaced;
   counts_.shared = counts.shared;
+}
+
+std::size_t SessionTable::memory_bytes() const {
+  return entries_.mappings.size() * sizeof(Mapping) + entries_.further.size() * sizeof(Further) +
+         entries_.next.size() * sizeof entries_.next[0];
 }
 
 }  // namespace catena::nat

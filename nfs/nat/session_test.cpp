@@ -48,6 +48,23 @@ class Script {
     add(make_segment(0x08080808, kExternal, 9, kPort, kAck));
     return passed(run(more), frames_.size() - 1);
   }
+  /// The same in a number of shards, where the mapping may have another port.
+  bool lives_in(std::uint32_t shards) {
+    add(make_segment(0x08080808, kExternal, 9, kPort, kAck));
+    DividedNat nat(kOneAddress, shards);
+    std::uint16_t external = 0;
+    Frame sent;
+    for (std::size_t i = 0; i < frames_.size(); ++i) {
+      Frame const& frame = frames_[i];
+      const bool is_outbound = source_of(frame) == kHost;
+      sent =
+          nat.send(is_outbound ? frame : with_ends(frame, source_of(frame), source_port_of(frame), kExternal, external),
+                   times_[i])
+              .frame;
+      external = is_outbound ? source_port_of(sent) : external;
+    }
+    return !sent.empty();
+  }
   RunResult run(std::string_view more = "") const { return run_everywhere(frames_, concat(kOneAddress, more), times_); }
 
  private:
@@ -79,6 +96,40 @@ TEST(Session, the_end_of_a_connection_to_one_peer_leaves_the_one_to_another) {
   EXPECT_TRUE(Script().open().open(kPeer).close(kPeer).wait(7440).lives());
   EXPECT_FALSE(Script().open().open(kPeer).close(kPeer).wait(7441).lives());
   EXPECT_FALSE(Script().open().open(kPeer).close(kPeer).close().wait(241).lives());
+}
+
+/// Whether the mapping lives, everywhere alike.
+bool lives_everywhere(Script const& script) {
+  const bool lives = Script(script).lives();
+  for (const std::uint32_t shards : {1U, 3U}) {
+    EXPECT_EQ(Script(script).lives_in(shards), lives) << shards << " shards";
+  }
+  return lives;
+}
+
+/// Two connections of one mapping. That to `ended` has gone, that to `peer` exists.
+void expect_the_remaining_one_keeps_its_state(std::uint32_t ended, std::uint32_t peer) {
+  const auto alone = [&] { return Script().open().open(kPeer).close(ended).wait(200).receive(peer).wait(41); };
+  RunResult result = alone().receive(peer).run();
+  EXPECT_EQ(statistic(result, "sessions"), 1U);
+  EXPECT_EQ(statistic(result, "half_open"), 0U);
+  EXPECT_TRUE(lives_everywhere(alone().wait(7399)));
+  EXPECT_FALSE(lives_everywhere(alone().wait(7400)));
+  EXPECT_TRUE(lives_everywhere(alone().in(kRst, 9001, 0, "", peer).wait(600))) << "an old number";
+  EXPECT_FALSE(lives_everywhere(alone().in(kRst, 9005, 0, "", peer).wait(241)));
+  const auto with_another = [&] { return alone().open(kPeer + 1).close(peer).wait(241); };
+  result = with_another().receive(kPeer + 1).run();
+  EXPECT_EQ(statistic(result, "sessions"), 1U);
+  EXPECT_TRUE(lives_everywhere(with_another().wait(7199)));
+  EXPECT_FALSE(lives_everywhere(with_another().close(kPeer + 1).wait(241)));
+}
+
+TEST(Session, the_first_one_of_a_mapping_ends_and_a_further_one_lives) {
+  expect_the_remaining_one_keeps_its_state(kServer, kPeer);
+}
+
+TEST(Session, a_further_one_of_a_mapping_ends_and_the_first_one_lives) {
+  expect_the_remaining_one_keeps_its_state(kPeer, kServer);
 }
 
 TEST(Session, a_rst_is_valid_where_the_receiver_expects_it) {

@@ -7,8 +7,6 @@
 #include <variant>
 
 namespace catena::nat {
-namespace {}  // namespace
-
 std::optional<std::uint32_t> NatSharder::shard_of(packet::Packet const& packet) {
   const Arrival arrival = classify(packet, shards_->config().realms);
   switch (arrival.kind) {
@@ -16,12 +14,11 @@ std::optional<std::uint32_t> NatSharder::shard_of(packet::Packet const& packet) 
     case Kind::kSpoofed:
       return std::nullopt;
     case Kind::kToInside:
-      return shards_->shard_of_inside(arrival.flow.destination.v4());
+      return shards_->shard_of_inside(arrival.destination.address);
     case Kind::kIcmpError:
       return shard_of_error(packet, arrival);
     default:
-      return arrival.is_outbound ? shards_->shard_of_inside(arrival.flow.source.v4())
-                                 : shard_of_inbound(packet, arrival);
+      return arrival.is_outbound ? shards_->shard_of_inside(arrival.source.address) : shard_of_inbound(packet, arrival);
   }
 }
 
@@ -40,7 +37,7 @@ std::optional<std::uint32_t> NatSharder::shard_of_inbound(packet::Packet const& 
   if (packet.is(packet::kFragment)) {
     return shard_of_fragment(packet, arrival);
   }
-  return shards_->shard_of_external(arrival.destination());  // port 0 of what has none is nobody's
+  return shards_->shard_of_external(arrival.destination);  // port 0 of what has none is nobody's
 }
 
 std::optional<std::uint32_t> NatSharder::shard_of_fragment(packet::Packet const& packet, Arrival const& arrival) {
@@ -48,7 +45,7 @@ std::optional<std::uint32_t> NatSharder::shard_of_fragment(packet::Packet const&
   if (arrival.kind == Kind::kLaterFragment) {
     return first_fragments_.find(datagram_key(packet), now_s);
   }
-  const std::optional<std::uint32_t> shard = shards_->shard_of_external(arrival.destination());
+  const std::optional<std::uint32_t> shard = shards_->shard_of_external(arrival.destination);
   if (shard) {
     first_fragments_.remember(datagram_key(packet), *shard, now_s);
   }

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp_windows.hpp"
 
-#include <catena/nf/tcp_state.hpp>
-
 namespace catena::nat {
-namespace {
-
-/// Sequence numbers further apart than this have no order.
-constexpr std::uint32_t kLongestReach = 0x7FFFFFFF;
-
-}  // namespace
 
 void TcpWindows::start(Segment const& first) {
   *this = {};
@@ -59,58 +51,7 @@ void TcpWindows::begin(Side from, Segment const& segment) {
   half(other(from)).acknowledged = segment.sequence;
 }
 
-bool TcpWindows::accept(Side from, Segment const& segment) {
-  Half& sender = half(from);
-  Half& receiver = half(other(from));
-  const bool is_rst = (segment.flags & nf::kTcpRst) != 0;
-  const bool is_syn = (segment.flags & nf::kTcpSyn) != 0;
-  // a RST of some hosts has ACK and acknowledges 0
-  const bool has_ack = (segment.flags & nf::kTcpAck) != 0 && !(is_rst && segment.acknowledged == 0);
-  const std::uint32_t acknowledged = has_ack ? segment.acknowledged : receiver.end;
-  const std::uint32_t oldest = receiver.end - std::max(sender.window, kMinAckWindow);
-  if (is_after(acknowledged, receiver.end) || is_after(oldest, acknowledged)) {
-    return false;
-  }
-  if (is_rst && sender.window == 0) {
-    return true;  // it answers a SYN
-  }
-  if (sender.window == 0 || (is_syn && has_ack && segment.end != sender.end)) {
-    begin(from, segment);
-  }
-  const bool is_recent = receiver.window == 0 || !is_after(sender.end - receiver.window, segment.end);
-  if (is_after(segment.sequence, sender.limit)) {
-    // a receiver may take more than it offered: its acknowledgement must then be in the window
-    if (!is_rst && is_recent && segment.end - sender.limit < receiver.window) {
-      sender.end = segment.end;
-    }
-    return false;
-  }
-  if (!is_recent) {
-    return false;
-  }
-  if (is_rst) {
-    return true;
-  }
-  const std::uint32_t window = std::uint32_t{segment.window} << (is_syn ? 0 : scales_[static_cast<std::size_t>(from)]);
-  // writes only changes: the line then needs no way back to memory
-  if (window > sender.window) {
-    sender.window = window;
-  }
-  if (is_after(segment.end, sender.end)) {
-    sender.end = segment.end;
-  }
-  if (receiver.window != 0 && is_after(segment.end, sender.limit)) {
-    receiver.window = std::min(receiver.window + (segment.end - sender.limit), kLongestReach);
-  }
-  if (has_ack && is_after(acknowledged, sender.acknowledged)) {
-    sender.acknowledged = acknowledged;
-  }
-  const std::uint32_t limit = acknowledged + std::max(window, 1U);
-  if (is_after(limit, receiver.limit)) {
-    receiver.limit = limit;
-  }
-  return true;
-}
+bool TcpWindows::accept(Side from, Segment const& segment) { return accept_as<false>(from, segment); }
 
 void TcpWindows::save(nf::StateWriter& state) const {
   for (Half const& half : halves_) {

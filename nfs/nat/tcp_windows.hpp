@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/nf/portable.hpp>
+#include <catena/nf/tcp_state.hpp>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +40,8 @@ class TcpWindows {
   /// Whether the segment is in the window. If so, the windows move, except by a RST. Precondition: has_started(). With
   /// SYN: the handshake is incomplete.
   bool accept(Side from, Segment const& segment);
+  /// The same. Precondition: the segment has no SYN, FIN and RST.
+  bool accept_plain(Side from, Segment const& segment) { return accept_as<true>(from, segment); }
 
   /// Whether the receiver of a RST expects exactly this sequence number next (RFC 5961 section 3.2), by its last
   /// acknowledgement, or after the data in flight before the RST.
@@ -57,6 +60,8 @@ class TcpWindows {
   static constexpr std::uint32_t kMaxWindow = 65535U << kMaxScale;
   /// Least age of acknowledgements in bytes that is accepted: the largest window without scaling, and a segment.
   static constexpr std::uint32_t kMinAckWindow = 65535 + 1500;
+  /// Sequence numbers further apart than this have no order.
+  static constexpr std::uint32_t kLongestReach = 0x7FFFFFFF;
 
   /// The segments of one side.
   struct Half {
@@ -71,6 +76,8 @@ class TcpWindows {
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   Half const& half(Side side) const { return halves_[static_cast<std::size_t>(side)]; }
   void begin(Side from, Segment const& segment);
+  template <bool kIsPlain>
+  bool accept_as(Side from, Segment const& segment);
 
   std::array<Half, 2> halves_;
   std::array<std::uint8_t, 2> scales_{};
@@ -78,5 +85,59 @@ class TcpWindows {
   bool is_guessed_ = false;     // the SYN of a side was not seen
 };
 static_assert(sizeof(TcpWindows) == 36);
+
+template <bool kIsPlain>
+[[gnu::always_inline]] inline bool TcpWindows::accept_as(Side from, Segment const& segment) {
+  Half& sender = half(from);
+  Half& receiver = half(other(from));
+  const bool is_rst = !kIsPlain && (segment.flags & nf::kTcpRst) != 0;
+  const bool is_syn = !kIsPlain && (segment.flags & nf::kTcpSyn) != 0;
+  // a RST of some hosts has ACK and acknowledges 0
+  const bool has_ack = (segment.flags & nf::kTcpAck) != 0 && !(is_rst && segment.acknowledged == 0);
+  const std::uint32_t acknowledged = has_ack ? segment.acknowledged : receiver.end;
+  // of bytes not sent yet the age is larger than any window
+  if (receiver.end - acknowledged > std::max(sender.window, kMinAckWindow)) {
+    return false;
+  }
+  if (is_rst && sender.window == 0) {
+    return true;  // it answers a SYN
+  }
+  if (sender.window == 0 || (is_syn && has_ack && segment.end != sender.end)) {
+    begin(from, segment);
+  }
+  const bool is_recent = receiver.window == 0 || !is_after(sender.end - receiver.window, segment.end);
+  if (is_after(segment.sequence, sender.limit)) {
+    // a receiver may take more than it offered: its acknowledgement must then be in the window
+    if (!is_rst && is_recent && segment.end - sender.limit < receiver.window) {
+      sender.end = segment.end;
+    }
+    return false;
+  }
+  if (!is_recent) {
+    return false;
+  }
+  if (is_rst) {
+    return true;
+  }
+  const std::uint32_t window = std::uint32_t{segment.window} << (is_syn ? 0 : scales_[static_cast<std::size_t>(from)]);
+  // writes only changes: the line then needs no way back to memory
+  if (window > sender.window) {
+    sender.window = window;
+  }
+  if (is_after(segment.end, sender.end)) {
+    sender.end = segment.end;
+  }
+  if (receiver.window != 0 && is_after(segment.end, sender.limit)) {
+    receiver.window = std::min(receiver.window + (segment.end - sender.limit), kLongestReach);
+  }
+  if (has_ack && is_after(acknowledged, sender.acknowledged)) {
+    sender.acknowledged = acknowledged;
+  }
+  const std::uint32_t limit = acknowledged + std::max(window, 1U);
+  if (is_after(limit, receiver.limit)) {
+    receiver.limit = limit;
+  }
+  return true;
+}
 
 }  // namespace catena::nat

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
+
+#include "checks.hpp"
 
 namespace catena::router {
 namespace {
@@ -110,8 +113,9 @@ std::shared_ptr<packet::ErrorBudget> make_budget(AnswerOptions const& options) {
   return std::make_shared<packet::ErrorBudget>(options.icmp_rate, std::min(options.icmp_rate, kErrorBurst));
 }
 
-Answers::Answers(PortTable const& ports, AnswerOptions const& options, std::shared_ptr<packet::ErrorBudget> budget)
-    : options_(options), budget_(std::move(budget)) {
+Answers::Answers(PortTable const& ports, std::span<const std::uint32_t> no_sources, AnswerOptions const& options,
+                 std::shared_ptr<packet::ErrorBudget> budget)
+    : options_(options), no_sources_(no_sources), budget_(std::move(budget)) {
   for (auto const& [port, entry] : ports) {
     if (entry.address.address != 0) {
       interfaces_.push_back({port, entry.address.address, entry.own});
@@ -129,12 +133,22 @@ Answers::Interface const& Answers::interface_of(std::uint16_t port) const {
 
 bool Answers::is_own(std::uint32_t address) const { return std::ranges::find(own_, address) != own_.end(); }
 
+/// Whether an ARP request is of a host. An answer to a group reaches all hosts of the link, and one to the hardware
+/// address 0 likewise, where switches do not know that. A host that wants to use an address has none yet (RFC 5227).
+bool Answers::is_of_host(const std::uint8_t* arp) const {
+  const std::uint32_t sender = packet::load_be32(arp + kSenderAddress);
+  const std::uint32_t wanted = packet::load_be32(arp + kTargetAddress);
+  const bool has_hardware = (arp[kSenderMac] & 1U) == 0 && std::any_of(arp + kSenderMac, arp + kSenderAddress,
+                                                                       [](std::uint8_t byte) { return byte != 0; });
+  return has_hardware && (sender == 0 || check_addresses(sender, wanted, no_sources_, false) != kMartianSource);
+}
+
 bool Answers::answer_arp(packet::Packet const& packet, std::uint8_t* arp) const {
   const std::uint32_t wanted = packet::load_be32(arp + kTargetAddress);
   const auto own = std::find_if(interfaces_.begin(), interfaces_.end(), [&](Interface const& interface) {
     return interface.address == wanted && (!options_.live || interface.port == packet.ingress());
   });
-  if (arp[kArpOperation] != kArpRequest || own == interfaces_.end() || (arp[kSenderMac] & 1U) != 0) {
+  if (arp[kArpOperation] != kArpRequest || own == interfaces_.end() || !is_of_host(arp)) {
     return false;
   }
   std::copy_n(arp + kSenderMac, kMacBytes + 4, arp + kTargetMac);

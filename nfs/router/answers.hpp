@@ -5,6 +5,8 @@
 #include <catena/packet/icmp.hpp>
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,15 +30,17 @@ std::shared_ptr<packet::ErrorBudget> make_budget(AnswerOptions const& options);
 /// Not thread safe; one per router.
 class Answers {
  public:
-  /// `budget`: shared with other routers of the same configuration.
-  Answers(PortTable const& ports, AnswerOptions const& options, std::shared_ptr<packet::ErrorBudget> budget);
+  /// `no_sources`: in the form of is_in_table(), and outlives this object. `budget`: shared with other routers of the
+  /// same configuration.
+  Answers(PortTable const& ports, std::span<const std::uint32_t> no_sources, AnswerOptions const& options,
+          std::shared_ptr<packet::ErrorBudget> budget);
 
   AnswerOptions const& options() const { return options_; }
   bool has_addresses() const { return !interfaces_.empty(); }
 
-  /// Handles a non-IPv4 frame. With options().arp, an ARP request for an address of the router becomes the reply, and
-  /// other link control frames (ARP, STP, LLDP) are dropped; without it they pass unchanged. All other frames are
-  /// dropped: a router does not bridge.
+  /// Handles a non-IPv4 frame. With options().arp, an ARP request of a host for an address of the router becomes the
+  /// reply, and other link control frames (ARP, STP, LLDP) are dropped; without it they pass unchanged. All other
+  /// frames are dropped: a router does not bridge.
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome);
 
   /// Answers a packet that the router does not forward because of `decision`: an echo request to the router, or with an
@@ -57,6 +61,7 @@ class Answers {
   };
   Interface const& interface_of(std::uint16_t port) const;
   bool is_own(std::uint32_t address) const;
+  bool is_of_host(const std::uint8_t* arp) const;
   bool answer_arp(packet::Packet const& packet, std::uint8_t* arp) const;
   Decision answer_echo(packet::Packet const& packet, HeaderOptions const& options, nf::Outcome& outcome);
   bool send_error(packet::Packet const& packet, Decision decision, HeaderOptions const& options, nf::Outcome& outcome);
@@ -64,6 +69,7 @@ class Answers {
   AnswerOptions options_;
   std::vector<Interface> interfaces_;  ///< ports with an address, by port
   std::vector<std::uint32_t> own_;     ///< the addresses
+  std::span<const std::uint32_t> no_sources_;
   std::shared_ptr<packet::ErrorBudget> budget_;
   std::uint64_t arp_replies_ = 0;
   std::uint64_t echo_replies_ = 0;

@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 
-/// Check of a header by a router on the CPU; the kernel has its own. Pure.
+#include "router.layout.hpp"
+
+/// Checks of a header by a router on the CPU; the kernel has its own. Pure.
 namespace catena::router {
 
 /// True if the header's checksum is correct (RFC 1812, section 5.2.2). `header_bytes`: options included, a multiple of
@@ -23,6 +26,14 @@ inline bool checksum_is_right(const std::uint8_t* header, std::uint32_t header_b
   sum = (sum & 0xFFFFU) + (sum >> 16 & 0xFFFFU) + (sum >> 32);
   sum = (sum & 0xFFFFU) + (sum >> 16);
   return ((sum & 0xFFFFU) + (sum >> 16)) == 0xFFFFU;
+}
+
+/// check_addresses() with the table of addresses that are no source.
+inline std::uint32_t check_addresses(std::uint32_t src, std::uint32_t dst, std::span<const std::uint32_t> no_sources,
+                                     bool forwards_multicast) {
+  const bool is_no_source =
+      is_in_table(src, static_cast<std::uint32_t>(no_sources.size()), [&](std::uint32_t i) { return no_sources[i]; });
+  return check_addresses(src, dst, is_no_source, forwards_multicast);
 }
 
 }  // namespace catena::router

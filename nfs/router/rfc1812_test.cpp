@@ -361,6 +361,23 @@ TEST_F(Rfc1812, arp_requests_for_its_addresses_are_answered) {
   EXPECT_EQ(passed.packets[1].verdict, packet::Verdict::kPass) << "as link_local says";
 }
 
+TEST_F(Rfc1812, arp_requests_of_senders_that_no_host_can_be_are_not_answered) {
+  const auto from_hardware = [](std::initializer_list<std::uint8_t> mac) {
+    Frame request = make_arp_request(kHost, kOwn);
+    std::copy(mac.begin(), mac.end(), request.begin() + 22);
+    return request;
+  };
+  std::vector<Frame> requests{from_hardware({0, 0, 0, 0, 0, 0}), from_hardware({1, 0, 0x5E, 0, 0, 1}),
+                              from_hardware({0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF})};
+  for (const std::uint32_t sender :
+       {kOwn, kOwn | 0xFFU, 0x00010203U, 0x7F000001U, 0xA9FE0101U, 0xE0000001U, 0xF0000001U, 0xFFFFFFFFU}) {
+    requests.push_back(make_arp_request(sender, kOwn));
+  }
+  EXPECT_EQ(run(requests, kWithAddresses).dropped("arp"), requests.size());
+  // RFC 5227, section 2.1.1: whoever wants to use an address asks for it without one of its own
+  EXPECT_EQ(run({make_arp_request(0, kOwn)}, kWithAddresses).packets[0].verdict, packet::Verdict::kReply);
+}
+
 TEST_F(Rfc1812, what_it_cannot_route_is_not_bridged) {
   Frame ipv6(60, 0);
   ipv6[12] = 0x86;

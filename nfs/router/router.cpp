@@ -219,9 +219,7 @@ inline std::uint32_t Router::decide(packet::Packet const& packet, const std::uin
   if (!checksum_is_right(header, header_bytes)) {
     return kBadChecksum;
   }
-  const bool is_no_source = is_in_table(src, static_cast<std::uint32_t>(tables.no_sources.size()),
-                                        [&](std::uint32_t i) { return tables.no_sources[i]; });
-  const std::uint32_t decision = check_addresses(src, dst, is_no_source, options.forwards_multicast);
+  const std::uint32_t decision = check_addresses(src, dst, tables.no_sources, options.forwards_multicast);
   if (decision != kForward) {
     return decision;
   }

@@ -77,7 +77,7 @@ class Router final : public nf::Nf {
     std::string repeated;  ///< start_report()'s warning of routes that are in the file twice; empty: none are
   };
   explicit Router(std::shared_ptr<const Tables> tables)
-      : tables_(std::move(tables)), answers_(tables_->ports, tables_->answers, tables_->budget) {}
+      : tables_(std::move(tables)), answers_(tables_->ports, tables_->no_sources, tables_->answers, tables_->budget) {}
   static std::string warn_of_repeated(std::string const& path, std::span<const lpm::Route> routes);
   static Result<Options> read_options(nf::Config& config, PortTable const& ports);
   static Result<AnswerOptions> read_answer_options(nf::Config& config, PortTable const& ports);

@@ -2,7 +2,9 @@
 #include <catena/packet/headers.hpp>
 
 #include <gtest/gtest.h>
+#include <catena/packet/rewrite.hpp>
 
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <random>
@@ -373,6 +375,27 @@ TEST(Parse, link_local_control_frames_are_told_from_those_that_carry_something) 
 TEST(Checksum, agrees_with_the_example_of_rfc_1071) {
   const Bytes bytes{0x00, 0x01, 0xF2, 0x03, 0xF4, 0xF5, 0xF6, 0xF7};
   EXPECT_EQ(checksum_finish(checksum_add(bytes.data(), bytes.size())), static_cast<std::uint16_t>(~0xDDF2));
+}
+
+TEST(Checksum, corrected_after_fields_of_both_sizes_is_that_of_the_new_bytes) {
+  std::mt19937 engine(3);
+  const auto word = [&engine] {
+    constexpr std::array<std::uint16_t, 4> kEdges{0x0000, 0xFFFF, 0x0001, 0xFFFE};
+    return engine() % 2 == 0 ? kEdges[engine() % 4] : static_cast<std::uint16_t>(engine());
+  };
+  for (int round = 0; round < 20'000; ++round) {
+    Bytes bytes(12);
+    for (std::size_t i = 0; i < 10; i += 2) {
+      store_be16(&bytes[i], word());
+    }
+    bytes[0] |= 1;  // of all zeros there are two checksums
+    store_be16(&bytes[10], checksum_finish(checksum_add(bytes.data(), 10)));
+    FieldWriter writer;
+    writer.put32(&bytes[2], std::uint32_t{word()} << 16 | word());
+    writer.put16(&bytes[6], word());
+    writer.correct(&bytes[10]);
+    ASSERT_EQ(load_be16(&bytes[10]), checksum_finish(checksum_add(bytes.data(), 10))) << "round " << round;
+  }
 }
 
 // RFC 1624, section 4: checksum DD2F, a word changes from 5555 to 3285, the new checksum is 0000.

@@ -56,7 +56,8 @@ ROUTES = "10.9.0.0/24 0\n10.20.0.0/16 0\n198.51.100.0/24 1\n203.0.113.0/24 1\n"
 DIFFERENT = (
     ("from lan_first .*|from .* to lan_first .*", "the first address of a network is a broadcast address, too (RFC 1812, 4.2.2.11)"),
     ("from .* to (zero_net|reserved|link_local) .*", "no host has such an address (RFC 1812, 5.3.7; RFC 3927, 7)"),
-    ("from (zero_net|reserved|link_local) .*", "no host has such an address (RFC 1812, 5.3.7; RFC 3927, 7)"),
+    ("(arp request )?from (zero_net|reserved|link_local).*", "no host has such an address (RFC 1812, 5.3.7; RFC 3927, 7)"),
+    ("arp request from hardware .*", "an answer to it reaches all hosts of the link, and not the sender (RFC 1812, 3.3.2)"),
     ("from host to no_route ttl 1 .*|ttl [01] to no_route", "TTL is checked before the route (RFC 1812, 5.3.1)"),
     ("from other_side .*", "an answer leaves through the port of its packet"),
     ("icmp cut .* ttl 1|icmp cut to no_route .*", "no error about an ICMP message without its whole header"),

@@ -170,10 +170,10 @@ class Frames:
         datagram = (header + body)[:cut]
         self.made.append((name, mac(to) + mac(sender) + b"\x08\x00" + datagram + padding))
 
-    def add_arp(self, name, target, operation=1, sender=None, to="ff:ff:ff:ff:ff:ff"):
+    def add_arp(self, name, target, operation=1, sender=None, hardware=CLIENT, to="ff:ff:ff:ff:ff:ff"):
         """The number is in the sender's address."""
         self.made.append((name, mac(to) + mac(CLIENT) + b"\x08\x06" +
-                          struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + mac(CLIENT) +
+                          struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + mac(hardware) +
                           address(sender or self.host()) + bytes(6) + address(target)))
 
 
@@ -309,6 +309,17 @@ def add_arps(made):
         made.add_arp(f"arp reply for {target}", target, operation=2)
 
 
+def add_arp_senders(made):
+    """Requests of senders that no host can be, with the number in the rest of the address where that has one."""
+    for sender, net in (("own_lan", None), ("zero_net", "0.1"), ("loopback", "127.1"), ("multicast", "224.1"),
+                        ("group", "239.1"), ("limited", None), ("link_local", "169.254"), ("reserved", "240.1")):
+        host = made.host()
+        made.add_arp(f"arp request from {sender}", OWN[0],
+                     sender=net + host.removeprefix("10.20") if net else SOURCES[sender])
+    for name, hardware in (("zero", "00:00:00:00:00:00"), ("group", "01:00:5e:00:00:01"), ("all", "ff:ff:ff:ff:ff:ff")):
+        made.add_arp(f"arp request from hardware {name}", OWN[0], hardware=hardware)
+
+
 def frames(whole):
     """[(name, frame)]; the number of a frame is its position, from 1. `whole`: all of them, else a part of some kinds."""
     made = Frames()
@@ -317,4 +328,5 @@ def frames(whole):
     for add in (add_lives, add_echoes, add_options, add_lengths, add_stations, add_arps):
         add(made)
     add_random_options(made, 400 if whole else 40)
+    add_arp_senders(made)
     return made.made

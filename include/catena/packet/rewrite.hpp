@@ -17,16 +17,17 @@ inline constexpr std::uint32_t kIcmpChecksumAt = 2;
 inline constexpr std::uint32_t kIcmpIdentifierAt = 4;
 
 /// Writes fields in network order and accumulates the change for a checksum over them: the sum of ~m + m' of RFC 1624,
-/// equation 3. At most 65,535 words.
+/// equation 3. A word of 32 bits counts as its value: 2^16 is 1 in the arithmetic of the checksum. At most 65,535
+/// words.
 class FieldWriter {
  public:
   void put16(std::uint8_t* at, std::uint16_t value) {
-    change_ += static_cast<std::uint16_t>(~load_be16(at)) + std::uint32_t{value};
+    change_ += std::uint64_t{static_cast<std::uint16_t>(~load_be16(at))} + value;
     store_be16(at, value);
   }
   void put32(std::uint8_t* at, std::uint32_t value) {
-    put16(at, static_cast<std::uint16_t>(value >> 16));
-    put16(at + 2, static_cast<std::uint16_t>(value));
+    change_ += std::uint64_t{~load_be32(at)} + value;
+    store_be32(at, value);
   }
 
   /// Updates a checksum; a wrong one stays wrong by the same amount.
@@ -45,7 +46,7 @@ class FieldWriter {
   }
 
  private:
-  std::uint32_t change_ = 0;
+  std::uint64_t change_ = 0;
 };
 
 /// Writes both addresses of the IPv4 header `ip` and corrects its checksum. Returns the writer for the transport
