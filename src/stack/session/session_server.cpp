@@ -384,7 +384,7 @@ void SessionServer::serve_listener(Worker& worker, std::uint32_t number) {
 std::uint32_t SessionServer::listen(Worker& worker, std::uint16_t port, std::uint32_t backlog) {
   auto listener = std::ranges::find(listeners_, port, &Listener::port);
   if (listener == listeners_.end()) {
-    const auto most = static_cast<std::uint8_t>(std::min(backlog, kMaxBacklog));
+    const auto most = static_cast<std::uint16_t>(std::min(backlog, kMaxBacklog));
     if (Status const& status = tcp_->listen(port, most); !status.ok()) {
       return ENOMEM;
     }

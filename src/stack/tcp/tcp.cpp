@@ -651,7 +651,7 @@ void LwipTcp::consumed(ConnectionId connection, std::size_t bytes) {
   const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
   // lwIP opens the window in steps of a segment. With those of sent ones, which have up to 64 KiB, it would stay shut
   // for an application that has consumed less of its buffer
-  const u16_t sent_segment = std::exchange(pcb->mss, connections_[connection].segment_bytes);
+  const u16_t sent_segment = std::exchange(pcb->mss, connections_.segment_bytes_of(connection));
   while (bytes > 0) {
     const std::size_t part = std::min<std::size_t>(bytes, 0xFFFF);
     tcp_recved(pcb, static_cast<u16_t>(part));

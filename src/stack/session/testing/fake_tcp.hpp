@@ -83,7 +83,7 @@ class FakeTcp final : public Tcp {
   // ---- the stack's calls
   void input(std::span<const std::byte> /*frame*/) override {}
   void tick(std::chrono::steady_clock::time_point /*now*/) override {}
-  Status listen(std::uint16_t /*port*/, std::uint8_t /*backlog*/) override {
+  Status listen(std::uint16_t /*port*/, std::uint16_t /*backlog*/) override {
     ++listeners;
     return absl::OkStatus();
   }
@@ -117,6 +117,8 @@ class FakeTcp final : public Tcp {
     end(connection);
   }
   std::uint32_t connections() const override { return static_cast<std::uint32_t>(by_id_.size() - free_.size()); }
+
+  TcpCounters counters() const override { return {}; }
 
   std::uint32_t faults = 0;  ///< calls against the interface
   int listeners = 0;
