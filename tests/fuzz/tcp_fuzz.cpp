@@ -67,7 +67,7 @@ class Run {
         tcp_->input(as_frame(script.take(script.number(2))));
         break;
       case 1:
-        ticks(script.number(1));
+        ticks(script.number(1) % 64);
         break;
       case 2:
         tcp_->input(as_frame(ipv4(kPeerV4, static_cast<std::uint8_t>(script.number(1)), script.take(script.number(1)),
@@ -83,8 +83,8 @@ class Run {
           return message;
         }())));
         break;
-      case 5:  // the peer follows what came
-        peer_->hear();
+      case 5:  // the peer follows what came, with a window that may be closed
+        peer_->hear(static_cast<std::uint16_t>(script.number(1) << 4U));
         break;
       default:
         segment(script);

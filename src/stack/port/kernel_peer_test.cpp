@@ -211,7 +211,7 @@ constexpr Link kVeth{"dev", "veth0",
 constexpr Link kRing{"ring", "ring_of_kernel.", "true", "tap0", ""};
 /// In a process of its own.
 constexpr Link kMemif{"memif", "memif_of_kernel.", "true", "tap0", ",role=client", true};
-void PrintTo(Link const& link, std::ostream* out) { *out << link.kind; }
+std::ostream& operator<<(std::ostream& out, Link const& link) { return out << link.kind; }
 
 class OverPort : public ::testing::Test {
  protected:

@@ -676,6 +676,19 @@ TEST_F(HostileFrames, extension_headers_lead_to_the_same_connection) {
   cut(victim);
 }
 
+TEST_F(HostileFrames, an_answer_to_another_network_takes_the_gateway) {
+  TcpOptions routed = options();
+  routed.ipv6->gateway = packet::Address::parse("fd00:9::1");
+  start(routed, 16);
+  Bytes syn = ipv6(kTcpProtocol, tcp(19'997, kEcho, {.flags = kSyn, .number = 5}));
+  syn[23] = 0x77;  // another network
+  input(syn);
+  EXPECT_EQ(wire_.take(19'997).size(), 1U);
+  syn = ipv6(kTcpProtocol, tcp(19'997, kEcho, {.flags = kRst, .number = 6}));
+  syn[23] = 0x77;
+  input(syn);
+}
+
 TEST_F(HostileFrames, fragments_are_dropped) {
   RawPeer victim = connected();
   const auto port = static_cast<std::uint16_t>(next_port_ - 1);

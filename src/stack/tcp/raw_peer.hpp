@@ -215,7 +215,7 @@ class RawPeer {
     number += static_cast<std::uint32_t>(text.size());
   }
   /// Takes data in order, and acknowledges it.
-  std::string hear() {
+  std::string hear(std::uint16_t window = 0xFFFF) {
     std::string text;
     for (SentSegment const& sent : take()) {
       const auto skipped = static_cast<std::int32_t>(acknowledged - sent.number);
@@ -226,7 +226,7 @@ class RawPeer {
       has_fin = has_fin || (sent.flags & kFin) != 0;
     }
     if (!text.empty()) {
-      acknowledge();
+      acknowledge(window);
     }
     return text;
   }

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <list>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -206,6 +207,7 @@ class LwipTcp final : public Tcp {
   void reset(ConnectionId connection) override;
   std::uint32_t connections() const override { return connections_.count(); }
   TcpCounters counters() const override;
+  std::optional<packet::Address> gateway_v6() const { return options_.ipv6 ? options_.ipv6->gateway : std::nullopt; }
   /// lwIP's hook: a segment for a listener or a connection. False: it is dropped.
   bool takes(tcp_pcb& pcb, tcp_hdr const& header, HeaderOptions const& options, u16_t data_bytes);
 
@@ -730,6 +732,17 @@ err_t LwipTcp::on_output(netif* interface, pbuf* frame) {
 }  // namespace
 
 }  // namespace catena::stack
+
+extern "C" const ip6_addr_t* catena_stack_gateway(netif* interface) {
+  static ip_addr_t gateway;
+  const std::optional<catena::packet::Address> address = catena::stack::the_tcp->gateway_v6();
+  if (!address) {
+    return nullptr;
+  }
+  gateway = catena::stack::to_lwip(*address);
+  ip6_addr_assign_zone(ip_2_ip6(&gateway), IP6_UNICAST, interface);
+  return ip_2_ip6(&gateway);
+}
 
 extern "C" err_t catena_stack_segment(tcp_pcb* pcb, tcp_hdr* header, u16_t option_bytes, u16_t first_bytes,
                                       u8_t* second, pbuf* data) {
