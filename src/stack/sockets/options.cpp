@@ -22,6 +22,7 @@ namespace {
 enum class Effect : std::uint8_t {
   kNone,   ///< the kernel's socket keeps the value; the stack does not act on it
   kActs,   ///< the same, and the library acts on it: read_options()
+  kCork,   ///< TCP_CORK: servers set it twice per response, so without a system call
   kError,  ///< SO_ERROR
 };
 
@@ -36,7 +37,7 @@ constexpr auto kOptions = std::to_array<OptionRule>({
     {SOL_SOCKET, SO_LINGER, Effect::kActs},  // 0 seconds: reset; other times do not delay close(2)
     {SOL_SOCKET, SO_RCVTIMEO, Effect::kActs},
     {SOL_SOCKET, SO_SNDTIMEO, Effect::kActs},
-    {IPPROTO_TCP, TCP_CORK, Effect::kActs},
+    {IPPROTO_TCP, TCP_CORK, Effect::kCork},
     {SOL_SOCKET, SO_ERROR, Effect::kError},
     {SOL_SOCKET, SO_TYPE, Effect::kNone},
     {SOL_SOCKET, SO_DOMAIN, Effect::kNone},
@@ -162,12 +163,23 @@ int set_option(Session& session, int level, int name, void const* value, socklen
   if (rule == nullptr) {
     return -ENOPROTOOPT;
   }
-  const int result = real_set(session.number, level, name, value, bytes);
-  if (result == 0 && rule->effect == Effect::kActs) {
-    session.options = read_options(session.number);
-    if (!session.options.is_corked && session.held > 0) {
+  if (rule->effect == Effect::kCork) {
+    int is_corked = 0;
+    if (value == nullptr || bytes < sizeof is_corked) {
+      return -EINVAL;
+    }
+    std::memcpy(&is_corked, value, sizeof is_corked);
+    session.options.is_corked = is_corked != 0;
+    if (is_corked == 0 && session.held > 0) {
       Attachment::get().send_held();
     }
+    return 0;
+  }
+  const int result = real_set(session.number, level, name, value, bytes);
+  if (result == 0 && rule->effect == Effect::kActs) {
+    const bool is_corked = session.options.is_corked;
+    session.options = read_options(session.number);
+    session.options.is_corked = is_corked;
   }
   return result;
 }
@@ -179,6 +191,9 @@ int get_option(Session& session, int level, int name, void* value, socklen_t* by
   }
   if (rule->effect == Effect::kError) {
     return store(value, bytes, take_error(session));
+  }
+  if (rule->effect == Effect::kCork) {
+    return store(value, bytes, session.options.is_corked ? 1 : 0);
   }
   return real_get(session.number, level, name, value, bytes);
 }

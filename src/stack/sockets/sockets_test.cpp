@@ -452,6 +452,10 @@ TEST_F(Sockets, corked_bytes_leave_together) {
   const int on = 1;
   const int off = 0;
   EXPECT_EQ(::setsockopt(server_, IPPROTO_TCP, TCP_CORK, &on, sizeof on), 0);
+  int value = 0;
+  socklen_t bytes_of_value = sizeof value;
+  EXPECT_EQ(::getsockopt(server_, IPPROTO_TCP, TCP_CORK, &value, &bytes_of_value), 0);
+  EXPECT_EQ(value, 1);
   EXPECT_EQ(::send(server_, "head", 4, 0), 4);
   EXPECT_EQ(::send(server_, "body", 4, 0), 4);
   char bytes[9] = {};
