@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sa.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <absl/strings/ascii.h>
-#include <absl/strings/numbers.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -104,12 +105,13 @@ Status read_policy(nf::Config& config, HeaderPolicy& policy) {
   policy.ttl = static_cast<std::uint8_t>(ttl);
   CATENA_ASSIGN_OR_RETURN(const std::string dscp, config.string_or("dscp", "copy"));
   if (dscp != "copy") {
-    std::uint32_t value = 0;
-    if (!absl::SimpleAtoi(dscp, &value) || value > 63) {
-      return config.error("dscp", concat("'dscp' is '", dscp, "'; write copy or a number from 0 to 63"));
+    const std::optional<std::uint64_t> value = parse_decimal(dscp, 63);
+    if (!value) {
+      return config.error(
+          "dscp", concat("'dscp' is '", dscp, "'; write copy or a number from 0 to 63", leading_zeros_advice(dscp)));
     }
     policy.tos_keep = kEcnBits;  // RFC 4301 5.1.2.1: ECN is copied whatever the DSCP
-    policy.tos_set = static_cast<std::uint8_t>(value << 2);
+    policy.tos_set = static_cast<std::uint8_t>(*value << 2);
   }
   CATENA_ASSIGN_OR_RETURN(const std::string df, config.one_of("df", {"copy", "set", "clear"}, "copy"));
   policy.df_keep = df == "copy" ? kDontFragment : 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "selector.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/text_file.hpp>
 
@@ -50,7 +51,8 @@ Result<std::int32_t> read_protocol(nf::Config& config) {
     return static_cast<std::int32_t>(number);
   }
   return config.error("protocol",
-                      concat("'protocol' is '", text, "'; write any, icmp, tcp, udp, esp or a number from 0 to 255"));
+                      concat("'protocol' is '", text, "'; write any, icmp, tcp, udp, esp or a number from 0 to 255",
+                             leading_zeros_advice(text)));
 }
 
 /// Sets what the key restricts, if anything.
@@ -74,7 +76,8 @@ Result<PortRange> read_ports(nf::Config& config, std::string_view key, Selector&
   });
   if (!readable || first > last) {
     return config.error(
-        key, concat("'", key, "' is '", text, "'; write a port from 0 to 65535, a range 1024-65535, opaque, or any"));
+        key, concat("'", key, "' is '", text, "'; write a port from 0 to 65535, a range 1024-65535, opaque, or any",
+                    leading_zeros_advice(text)));
   }
   selector.needs_ports = true;
   return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nat_config.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/timeouts.hpp>
@@ -97,7 +98,8 @@ Result<PortRange> read_ports(nf::Config& config) {
   const bool is_range = cursor.number(65535, first) && cursor.accept('-') && cursor.number(65535, last);
   if (!is_range || cursor.peek() != '\0' || first == 0 || last < first) {
     return config.error(
-        kPorts, concat("'ports' is '", text.substr(0, 40), "'; write a range of ports from 1 to 65535 as 1024-65535"));
+        kPorts, concat("'ports' is '", text.substr(0, 40), "'; write a range of ports from 1 to 65535 as 1024-65535",
+                       leading_zeros_advice(text.substr(0, 40))));
   }
   return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
 }
@@ -127,7 +129,7 @@ Result<std::uint64_t> read_inside_ports(nf::Config& config) {
     if (!cursor.number(kMaxPorts - 1, port) || cursor.peek() != '\0') {
       return config.error(
           kInsidePorts, concat("'inside_ports' has '", text.substr(0, 40), "'; write numbers from 0 to ", kMaxPorts - 1,
-                               ", in the order of the devices of rx"));
+                               ", in the order of the devices of rx", leading_zeros_advice(text.substr(0, 40))));
     }
     ports |= std::uint64_t{1} << port;
   }

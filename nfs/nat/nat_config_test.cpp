@@ -96,12 +96,13 @@ TEST(NatConfig, wrong_external_addresses_are_refused_with_their_position) {
 }
 
 TEST(NatConfig, wrong_values_and_unknown_keys_are_refused) {
-  for (const std::string_view ports : {"0-100", "100", "5-4", "1-65536", "a-b", "1-2-3", "1 - 2", "''"}) {
+  for (const std::string_view ports :
+       {"0-100", "100", "5-4", "1-65536", "a-b", "1-2-3", "1 - 2", "01-2", "1-02", "''"}) {
     EXPECT_THAT(line_error(concat("ports: ", ports)), HasSubstr("test.yaml:3:8: 'ports'"));
   }
   EXPECT_THAT(line_error("max_mappings: 0"), HasSubstr("1 to 16000000"));
   EXPECT_THAT(line_error("max_mappings: 16000001"), HasSubstr("1 to 16000000"));
-  for (const std::string_view ports : {"[64]", "[x]", "[-1]", "['']", "[0 1]", "[0, 64]"}) {
+  for (const std::string_view ports : {"[64]", "[x]", "[-1]", "['']", "[0 1]", "[0, 64]", "[01]"}) {
     EXPECT_THAT(line_error(concat("inside_ports: ", ports)), HasSubstr("test.yaml:3:15: 'inside_ports' has"));
   }
   EXPECT_THAT(line_error("inside_ports: []"), HasSubstr("name a port"));

@@ -260,6 +260,12 @@ TEST(ChainFile, an_impossible_replay_is_refused_with_its_position) {
   for (auto const& [rx, message] : std::vector<BadReplay>{
            {"{replay: {packet: 59}}", "c.yaml:5:25: 'packet' is '59'; allowed: a whole number from 60 to 1792"},
            {"{replay: {packet: [60, 1793]}}", "c.yaml:5:25: 'packet' is '1793'; allowed: a whole number from 60"},
+           {"{replay: {packet: 060}}",
+            "c.yaml:5:25: 'packet' is '060'; allowed: a whole number from 60 to 1792, or a list of such; write 60 "
+            "without "
+            "leading zeros"},
+           {"{replay: {flows: 01000}}", "1 to 262144; write 1000 without leading zeros"},
+           {"{replay: {rate: 01000}}", "'rate' is '01000'"},
            {"{replay: {packet: imix}}", "c.yaml:5:25: 'packet' is 'imix'"},
            {"{replay: {packet: 64k}}", "c.yaml:5:25: 'packet' is '64k'"},
            {"{replay: {packet: []}}", "c.yaml:5:25: 'packet' lists 0 numbers; allowed: 1 to 64"},

@@ -5,6 +5,7 @@
 #include "gpu/device/device.hpp"
 #include "nf/integer.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <absl/strings/ascii.h>
@@ -39,8 +40,9 @@ bool is_name(std::string const& text) {
 Result<std::int64_t> number(nf::Config& section, Key const& key, std::string const& text) {
   const std::optional<std::int64_t> value = nf::parse_integer(text);
   if (!value || *value < key.minimum || *value > key.maximum) {
-    return section.error(key.name, concat("'", key.name, "' is '", text, "'; allowed: a whole number from ",
-                                          key.minimum, " to ", key.maximum, ", or a list of such"));
+    return section.error(key.name,
+                         concat("'", key.name, "' is '", text, "'; allowed: a whole number from ", key.minimum, " to ",
+                                key.maximum, ", or a list of such", leading_zeros_advice(text)));
   }
   return *value;
 }

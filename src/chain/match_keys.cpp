@@ -3,6 +3,7 @@
 
 #include "nf/integer.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/text_file.hpp>
 #include <catena/packet/headers.hpp>
@@ -47,8 +48,9 @@ Result<std::optional<io::PortRange>> read_ports(FileSection& section, string_vie
   io::PortRange ports;
   if (!read_port(all.substr(0, dash), ports.first) ||
       !read_port(dash == string_view::npos ? all : all.substr(dash + 1), ports.last) || ports.last < ports.first) {
-    return section.config().error(
-        key, concat("'", key, "' is '", text, "'; write a port, as 53, or a range, as 1024-65535"));
+    return section.config().error(key,
+                                  concat("'", key, "' is '", text, "'; write a port, as 53, or a range, as 1024-65535",
+                                         leading_zeros_advice(text)));
   }
   return ports;
 }

@@ -4,10 +4,11 @@
 #include "io/interface.hpp"
 
 #include <sched.h>
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
-#include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -16,15 +17,14 @@ namespace {
 
 /// "3" or "2-5".
 bool parse_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) {
-  const char* end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, first);
-  last = first;
-  if (error == std::errc() && at != end && *at == '-') {
-    const auto second = std::from_chars(at + 1, end, last);
-    at = second.ptr;
-    error = second.ec;
-  }
-  return error == std::errc() && at == end && !text.empty() && first <= last && last < CPU_SETSIZE;
+  constexpr std::uint64_t kMaxCore = CPU_SETSIZE - 1;
+  const std::size_t dash = text.find('-');
+  const std::optional<std::uint64_t> low = parse_decimal(text.substr(0, dash), kMaxCore);
+  const std::optional<std::uint64_t> high =
+      dash == std::string_view::npos ? low : parse_decimal(text.substr(dash + 1), kMaxCore);
+  first = static_cast<std::uint32_t>(low.value_or(0));
+  last = static_cast<std::uint32_t>(high.value_or(0));
+  return low && high && first <= last;
 }
 
 /// Where the kernel has the interface of rx it works as much as we do.
@@ -75,7 +75,8 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     if (!parse_range(rest.substr(0, comma), first, last)) {
-      return wrong(concat("'", rest.substr(0, comma), "' is no core and no range"));
+      return wrong(
+          concat("'", rest.substr(0, comma), "' is no core and no range", leading_zeros_advice(rest.substr(0, comma))));
     }
     for (std::uint32_t core = first; core <= last; ++core) {
       if (std::find(cores.begin(), cores.end(), core) != cores.end()) {

@@ -28,8 +28,9 @@ TEST(Cores, lists_and_ranges_are_read_in_their_order) {
 
 TEST(Cores, other_texts_are_errors_that_say_what_to_write) {
   const std::string core = std::to_string(usable_cores().front());
-  for (std::string const& text : {std::string(), std::string("a"), core + ",", core + "-", "-" + core,
-                                  core + ";" + core, std::string("5-2"), std::string("99999999999"), core + " "}) {
+  for (std::string const& text :
+       {std::string(), std::string("a"), core + ",", core + "-", "-" + core, core + ";" + core, "0" + core,
+        core + "-0" + core, std::string("5-2"), std::string("99999999999"), core + " "}) {
     const auto cores = parse_cores(text);
     EXPECT_TRUE(absl::IsInvalidArgument(cores.status())) << text;
     EXPECT_THAT(std::string(cores.status().message()), HasSubstr("write cores as 0,2-5")) << text;

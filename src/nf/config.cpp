@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/core/decimal.hpp>
 #include <catena/core/escape.hpp>
 #include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
@@ -361,7 +362,8 @@ Result<std::int64_t> Config::integer(std::string_view key, std::int64_t minimum,
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
   const std::optional<std::int64_t> value = parse_integer(text);
   if (!value || *value < minimum || *value > maximum) {
-    return error(key, concat("'", key, "' is '", text, "'; allowed: a whole number from ", minimum, " to ", maximum));
+    return error(key, concat("'", key, "' is '", text, "'; allowed: a whole number from ", minimum, " to ", maximum,
+                             leading_zeros_advice(text)));
   }
   return *value;
 }
@@ -376,9 +378,10 @@ Result<double> Config::number_or(std::string_view key, double fallback, double m
     return fallback;
   }
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
+  const std::string advice = leading_zeros_advice(text);
   double value = 0;
-  if (!absl::SimpleAtod(text, &value) || !(value >= minimum && value <= maximum)) {
-    return error(key, concat("'", key, "' is '", text, "'; allowed: a number from ", minimum, " to ", maximum));
+  if (!advice.empty() || !absl::SimpleAtod(text, &value) || !(value >= minimum && value <= maximum)) {
+    return error(key, concat("'", key, "' is '", text, "'; allowed: a number from ", minimum, " to ", maximum, advice));
   }
   return value;
 }
@@ -439,10 +442,10 @@ Result<std::string> Config::output_folder(std::string_view key, std::string cons
 Result<std::string> Config::receiver(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(std::string text, string(key));
   const std::size_t colon = text.rfind(':');
-  std::uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(text.substr(colon + 1), &port) || port == 0 ||
-      port > 0xFFFF) {
-    return error(key, concat("'", key, "' is '", text, "'; write HOST:PORT, as 192.0.2.1:4739"));
+  constexpr std::uint64_t kMaxPort = 0xFFFF;
+  if (colon == std::string::npos || colon == 0 || parse_decimal(text.substr(colon + 1), kMaxPort).value_or(0) == 0) {
+    return error(key,
+                 concat("'", key, "' is '", text, "'; write HOST:PORT, as 192.0.2.1:4739", leading_zeros_advice(text)));
   }
   const std::string host = text.substr(0, colon);
   // getaddrinfo() takes the forms of inet_aton()

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The readers of Config for addresses, prefixes, MAC addresses and durations.
+#include <catena/core/decimal.hpp>
 #include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/config.hpp>
-
-#include <absl/strings/numbers.h>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +16,8 @@ Result<packet::Ipv4Prefix> prefix_of(Config const& config, std::string_view key,
   const std::optional<packet::Ipv4Prefix> prefix = packet::Ipv4Prefix::parse(text);
   if (!prefix) {
     return config.error(key, concat("'", key, "' is '", text,
-                                    "'; write an IPv4 address or prefix such as 10.0.0.0/8; IPv6 is not supported"));
+                                    "'; write an IPv4 address or prefix such as 10.0.0.0/8; IPv6 is not supported",
+                                    leading_zeros_advice(text)));
   }
   if ((prefix->address & ~prefix->mask()) != 0) {
     return config.error(key, concat("'", key, "' is '", text, "', which has bits set after the prefix; write ",
@@ -60,17 +60,18 @@ constexpr std::array<TimeUnit, 5> kTimeUnits{
 
 /// "250 ms", "5min"
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  constexpr std::int64_t kMaxNumber = 1'000'000'000;
+  constexpr std::uint64_t kMaxNumber = 1'000'000'000;
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  std::int64_t number = 0;
-  if (!absl::SimpleAtoi(absl::string_view(text.data(), digits), &number) || number > kMaxNumber) {
+  const std::optional<std::uint64_t> number = parse_decimal(text.substr(0, digits), kMaxNumber);
+  if (!number) {
     return std::nullopt;
   }
   text.remove_prefix(digits);
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const auto unit = std::ranges::find(kTimeUnits, text, &TimeUnit::name);
-  return unit == kTimeUnits.end() ? std::nullopt
-                                  : std::optional(std::chrono::milliseconds(number * unit->milliseconds));
+  return unit == kTimeUnits.end()
+             ? std::nullopt
+             : std::optional(std::chrono::milliseconds(static_cast<std::int64_t>(*number) * unit->milliseconds));
 }
 
 /// "5 min": in the largest unit that has no fraction.
@@ -89,7 +90,8 @@ Result<std::uint32_t> Config::ipv4_address(std::string_view key) {
   const std::optional<std::uint32_t> address = parse_ipv4_address(text);
   if (!address) {
     return error(
-        key, concat("'", key, "' is '", text, "'; write an IPv4 address such as 203.0.113.10; IPv6 is not supported"));
+        key, concat("'", key, "' is '", text, "'; write an IPv4 address such as 203.0.113.10; IPv6 is not supported",
+                    leading_zeros_advice(text)));
   }
   return *address;
 }
@@ -127,8 +129,9 @@ Result<std::chrono::milliseconds> Config::duration_or(std::string_view key, std:
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
   const std::optional<std::chrono::milliseconds> duration = parse_duration(text);
   if (!duration || *duration < minimum || *duration > maximum) {
-    return error(key, concat("'", key, "' is '", text, "'; allowed: a duration from ", to_string(minimum), " to ",
-                             to_string(maximum), ", with ms, s, min, h or d after the number"));
+    return error(key,
+                 concat("'", key, "' is '", text, "'; allowed: a duration from ", to_string(minimum), " to ",
+                        to_string(maximum), ", with ms, s, min, h or d after the number", leading_zeros_advice(text)));
   }
   return *duration;
 }

@@ -8,6 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::StartsWith;
 
 constexpr milliseconds kLeast{10};
@@ -72,6 +73,31 @@ TEST(NetworkConfig, refuses_the_rest_with_position_and_form) {
               concat("c.yaml:1:5: 'a' is '", text,
                      "'; allowed: a duration from 10 ms to 1 h, with ms, s, min, h or d after the number"));
   }
+}
+
+TEST(NetworkConfig, numbers_with_leading_zeros_are_refused_and_the_message_tells_what_to_write) {
+  EXPECT_EQ(error_of(config_of("01000").integer("a", 1, 5000)),
+            "c.yaml:1:5: 'a' is '01000'; allowed: a whole number from 1 to 5000; write 1000 without leading zeros");
+  EXPECT_EQ(error_of(config_of("-010").integer("a", -99, 99)),
+            "c.yaml:1:5: 'a' is '-010'; allowed: a whole number from -99 to 99; write -10 without leading zeros");
+  EXPECT_EQ(error_of(config_of("010.5").number_or("a", 0, 1, 50)),
+            "c.yaml:1:5: 'a' is '010.5'; allowed: a number from 1 to 50; write 10.5 without leading zeros");
+  EXPECT_THAT(error_of(config_of("\"192.0.2.1:04739\"").receiver("a")),
+              EndsWith("write 192.0.2.1:4739 without leading zeros"));
+  EXPECT_THAT(error_of(config_of("030 s").duration_or("a", kLeast, kLeast, kMost)),
+              EndsWith("write 30 s without leading zeros"));
+  EXPECT_THAT(error_of(config_of("10.0.0.0/08").ipv4_prefix("a")), EndsWith("write 10.0.0.0/8 without leading zeros"));
+  EXPECT_THAT(error_of(config_of("010.0.0.1").ipv4_address("a")), EndsWith("write 10.0.0.1 without leading zeros"));
+  for (const auto& [text, wanted] : std::vector<std::pair<std::string, std::int64_t>>{
+           {"0", 0}, {"10", 10}, {"+10", 10}, {"-10", -10}, {"0x10", 16}, {"0x0010", 16}, {"0xFf", 255}}) {
+    EXPECT_EQ(config_of(text).integer("a", -99, 999).value(), wanted) << text;
+  }
+  for (const char* text :
+       {"0x", "0x-1", "0x10000000000000000", "-", "+-1", "--1", "\" 1\"", "1_000", "9223372036854775808"}) {
+    EXPECT_FALSE(config_of(text).integer("a", -99, 999).ok()) << text;
+  }
+  EXPECT_EQ(config_of("0.5").number_or("a", 0, 0, 50).value(), 0.5);
+  EXPECT_EQ(config_of("0").number_or("a", 1, 0, 50).value(), 0);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/escape.hpp>
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/ipv4_prefix.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -85,23 +87,15 @@ class TextCursor {
   }
   void skip(std::size_t bytes) { at_ += bytes; }
 
-  /// Decimal digits, at most `maximum`.
+  /// The number of parse_decimal() in the digits at the current position.
   bool number(std::uint32_t maximum, std::uint32_t& value) {
-    const char* at = at_;
-    std::uint64_t sum = 0;
-    while (at != line_end_ && *at >= '0' && *at <= '9') {
-      sum = sum * 10 + static_cast<std::uint64_t>(*at - '0');
-      if (sum > maximum) {
-        return false;
-      }
-      ++at;
+    const char* const last = std::find_if(at_, line_end_, [](char c) { return c < '0' || c > '9'; });
+    const std::optional<std::uint64_t> number = parse_decimal({at_, static_cast<std::size_t>(last - at_)}, maximum);
+    if (number) {
+      at_ = last;
+      value = static_cast<std::uint32_t>(*number);
     }
-    if (at == at_) {
-      return false;
-    }
-    at_ = at;
-    value = static_cast<std::uint32_t>(sum);
-    return true;
+    return number.has_value();
   }
   /// A number that is a whole word.
   bool number_word(std::uint32_t maximum, std::uint32_t& value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/ipv4.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/address.hpp>
@@ -20,20 +21,15 @@ struct Ipv4Prefix {
   std::uint8_t length = 32;
 
   /// Reads "10.1.0.0/16", or an address alone as a prefix of 32 bits. The address is one of parse_ipv4_address(), the
-  /// length a decimal number up to 32 without leading zeros. nullopt for any other text.
+  /// length a number of parse_decimal() up to 32. nullopt for any other text.
   static std::optional<Ipv4Prefix> parse(std::string_view text) {
     const std::size_t slash = std::min(text.find('/'), text.size());
     const std::optional<std::uint32_t> address = parse_ipv4_address(text.substr(0, slash));
     if (!address || slash == text.size()) {
       return address ? std::optional(Ipv4Prefix{*address, 32}) : std::nullopt;
     }
-    const std::string_view digits = text.substr(slash + 1);
-    unsigned length = 0;
-    for (const char c : digits) {
-      length = c >= '0' && c <= '9' && length <= 32 ? length * 10 + static_cast<unsigned>(c - '0') : 33;
-    }
-    const bool is_length = !digits.empty() && length <= 32 && (digits.size() == 1 || digits[0] != '0');
-    return is_length ? std::optional(Ipv4Prefix{*address, static_cast<std::uint8_t>(length)}) : std::nullopt;
+    const std::optional<std::uint64_t> length = parse_decimal(text.substr(slash + 1), 32);
+    return length ? std::optional(Ipv4Prefix{*address, static_cast<std::uint8_t>(*length)}) : std::nullopt;
   }
 
   std::uint32_t mask() const { return length == 0 ? 0 : ~std::uint32_t{0} << (32 - length); }

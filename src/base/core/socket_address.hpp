@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/ipv4.hpp>
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
@@ -9,12 +10,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace catena {
 
@@ -42,14 +42,16 @@ struct SocketAddress {
 
 /// "192.0.2.1:9464" or "[2001:db8::1]:9464". InvalidArgument, without the text, for any other form.
 inline Result<SocketAddress> parse_socket_address(std::string_view text) {
-  const Status wrong = absl::InvalidArgumentError("write an address with a port, as 192.0.2.1:7400 or [::1]:7400");
+  const Status wrong = absl::InvalidArgumentError(
+      concat("write an address with a port, as 192.0.2.1:7400 or [::1]:7400", leading_zeros_advice(text)));
   const std::size_t colon = text.rfind(':');
   const std::string_view digits = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
-  std::uint16_t port = 0;
-  if (const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-      digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
+  constexpr std::uint64_t kMaxPort = 0xFFFF;
+  const std::optional<std::uint64_t> number_of_port = parse_decimal(digits, kMaxPort);
+  if (!number_of_port) {
     return wrong;
   }
+  const auto port = static_cast<std::uint16_t>(*number_of_port);
   SocketAddress address{std::string(text)};
   const std::string host(text.substr(0, colon));
   sockaddr_in v4{};

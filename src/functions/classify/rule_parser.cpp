@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/classify/rule_parser.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/escape.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 namespace catena::classify {
 namespace {
@@ -56,7 +58,7 @@ Status parse_prefix(nf::TextCursor& cursor, std::string_view what, std::string_v
   const nf::TextCursor start = cursor;
   if (!cursor.prefix(prefix)) {
     return cursor.error(concat(cursor.quoted_word(), " is no ", what, "; write an IPv4 prefix", alternatives,
-                               "; IPv6 is not supported"));
+                               "; IPv6 is not supported", leading_zeros_advice(cursor.word())));
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
     return start.error(concat("the ", what, " has bits set after its prefix length; write ",
@@ -98,7 +100,8 @@ Status parse_protocol(nf::TextCursor& cursor, Rule& rule) {
   std::uint32_t number = 0;
   if (!cursor.number_word(kWholeByte, number)) {
     return cursor.error(concat(cursor.quoted_word(),
-                               " is no protocol; write tcp, udp, icmp, esp, ah, gre, any, or a number from 0 to 255"));
+                               " is no protocol; write tcp, udp, icmp, esp, ah, gre, any, or a number from 0 to 255",
+                               leading_zeros_advice(word)));
   }
   rule.protocol = static_cast<std::uint8_t>(number);
   rule.protocol_mask = kWholeByte;
@@ -130,7 +133,8 @@ Status parse_ports(nf::TextCursor& cursor, std::string_view what, Rule const& ru
   }
   if (!good || !cursor.at_gap()) {
     return start.error(concat(start.quoted_word(), " is no ", what,
-                              "; write any, a number from 0 to 65535, or a range such as 1024-65535"));
+                              "; write any, a number from 0 to 65535, or a range such as 1024-65535",
+                              leading_zeros_advice(start.word())));
   }
   if (first > last) {
     return empty_range(start, what, first, last);
@@ -201,7 +205,8 @@ Status parse_classbench_ports(nf::TextCursor& cursor, std::string_view what, Por
   cursor.skip_blanks();
   if (!good || !cursor.number(kMaxPort, last) || !cursor.at_gap()) {
     return start.error(concat("at ", start.quoted_word(), ": no ", what,
-                              " range; write `low : high` with ports from 0 to 65535; all ports are 0 : 65535"));
+                              " range; write `low : high` with ports from 0 to 65535, without leading zeros; "
+                              "all ports are 0 : 65535"));
   }
   if (first > last) {
     return empty_range(start, what, first, last);
@@ -212,10 +217,14 @@ Status parse_classbench_ports(nf::TextCursor& cursor, std::string_view what, Por
 
 /// A number, hexadecimal after 0x, else decimal; the whole of `text`.
 bool parse_number(std::string_view text, std::uint32_t maximum, std::uint32_t& value) {
-  const bool hex = text.starts_with("0x") || text.starts_with("0X");
-  text.remove_prefix(hex ? 2 : 0);
+  if (!text.starts_with("0x") && !text.starts_with("0X")) {
+    const std::optional<std::uint64_t> number = parse_decimal(text, maximum);
+    value = static_cast<std::uint32_t>(number.value_or(0));
+    return number.has_value();
+  }
+  text.remove_prefix(2);
   const char* end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, value, hex ? 16 : 10);
+  const auto [last, error] = std::from_chars(text.data(), end, value, 16);
   return error == std::errc{} && last == end && value <= maximum;
 }
 
@@ -237,8 +246,9 @@ Status parse_classbench_protocol(nf::TextCursor& cursor, Rule& rule) {
   std::uint32_t value = 0;
   std::uint32_t mask = 0;
   if (!parse_masked(cursor, kWholeByte, value, mask)) {
-    return cursor.error(
-        concat(cursor.quoted_word(), " is no protocol; write value/mask, e.g. 0x06/0xFF; all protocols are 0x00/0x00"));
+    return cursor.error(concat(cursor.quoted_word(),
+                               " is no protocol; write value/mask, e.g. 0x06/0xFF; all protocols are 0x00/0x00",
+                               leading_zeros_advice(cursor.word())));
   }
   if ((value & ~mask) != 0) {
     return start.error(
@@ -262,7 +272,8 @@ Status parse_classbench(nf::TextCursor& cursor, Rule& rule, bool& has_flags) {
     std::uint32_t mask = 0;
     if (!parse_masked(cursor, 0xFFFF, flags, mask)) {
       return cursor.error(concat(cursor.quoted_word(),
-                                 " is no TCP flags column; write value/mask, e.g. 0x0000/0x0000, or leave it out"));
+                                 " is no TCP flags column; write value/mask, e.g. 0x0000/0x0000, or leave it out",
+                                 leading_zeros_advice(cursor.word())));
     }
     has_flags = mask != 0;
   }

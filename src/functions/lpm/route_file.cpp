@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/lpm/route_file.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/escape.hpp>
 #include <catena/nf/text_file.hpp>
 
@@ -18,8 +19,9 @@ bool before(Route const& a, Route const& b) {
 Status parse_line(nf::TextCursor& cursor, Route& route) {
   packet::Ipv4Prefix prefix;
   if (!cursor.prefix(prefix)) {
-    return cursor.error(
-        concat(cursor.quoted_word(), " is no IPv4 prefix; write a line as `prefix port`, e.g. `10.1.0.0/16 3`"));
+    return cursor.error(concat(cursor.quoted_word(),
+                               " is no IPv4 prefix; write a line as `prefix port`, e.g. `10.1.0.0/16 3`",
+                               leading_zeros_advice(cursor.word())));
   }
   if ((prefix.address & ~prefix.mask()) != 0) {
     return cursor.error(concat("the prefix has bits set after its length; write ",
@@ -34,7 +36,8 @@ Status parse_line(nf::TextCursor& cursor, Route& route) {
   std::uint32_t port = 0;
   if (!cursor.number_word(kMaxPort, port)) {
     return cursor.error(concat(cursor.quoted_word(), " is no output port; write a number from 0 to ", kMaxPort,
-                               "; gateways and interface names are not supported"));
+                               "; gateways and interface names are not supported",
+                               leading_zeros_advice(cursor.word())));
   }
   cursor.skip_blanks();
   if (!cursor.at_end()) {

@@ -64,6 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                               "the output port is missing; write e.g. `10.0.0.0/8 3`"},
                       BadText{"no_port_but_comment", "10.0.0.0/8 # 3\n", "1:12", "the output port is missing"},
                       BadText{"port_65534", "10.0.0.0/8 65534\n", "1:12", "'65534' is no output port"},
+                      BadText{"port_leading_zero", "10.0.0.0/8 03\n", "1:12", "write 3 without leading zeros"},
                       BadText{"port_word", "10.0.0.0/8 eth0\n", "1:12", "'eth0' is no output port"},
                       BadText{"port_fraction", "10.0.0.0/8 1.5\n", "1:12", "'1.5' is no output port"},
                       BadText{"three_columns", "10.0.0.0/8 1 2\n", "1:14", "unexpected '2' after the port"},

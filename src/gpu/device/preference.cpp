@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of devices in chain files and options. Apart from registry.cpp, so that the process of an NF, which opens no
 // device itself, is not linked with the backends.
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <limits>
+#include <optional>
 
 #include "gpu/device/backends.hpp"
 #include "gpu/device/device.hpp"
@@ -42,13 +44,14 @@ Result<DevicePreference> parse_preference(std::string_view text) {
   bool is_good = std::ranges::find(kBackendNames, preference.backend) != kBackendNames.end();
   if (colon != std::string_view::npos) {
     const std::string_view digits = text.substr(colon + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), preference.ordinal);
-    is_good = is_good && error == std::errc() && end == digits.data() + digits.size() && preference.ordinal >= 0;
+    const std::optional<std::uint64_t> ordinal = parse_decimal(digits, std::numeric_limits<int>::max());
+    is_good = is_good && ordinal.has_value();
+    preference.ordinal = static_cast<int>(ordinal.value_or(0));
   }
   if (!is_good) {
-    return absl::InvalidArgumentError(concat("device '", text, "' is not known; write ",
-                                             fmt::format("{}", fmt::join(preference_names(), ", ")),
-                                             ", or one of several by its number: ", kBackendNames.front(), ":1"));
+    return absl::InvalidArgumentError(
+        concat("device '", text, "' is not known; write ", fmt::format("{}", fmt::join(preference_names(), ", ")),
+               ", or one of several by its number: ", kBackendNames.front(), ":1", leading_zeros_advice(text)));
   }
   return preference;
 }
