@@ -56,7 +56,8 @@ class Engine {
   /// Allocates resources for `limits`. Again after stop(): starts the engine afresh. Errors: ResourceExhausted,
   /// Unavailable.
   virtual Status configure(Limits const& limits) = 0;
-  /// Lets the engine reach `memory`, which outlives it. Before the first job. Errors: ResourceExhausted, Unavailable.
+  /// Lets the engine reach `memory`, which outlives it. Before the first job with it. Errors: ResourceExhausted,
+  /// Unavailable.
   virtual Status register_memory(std::span<std::byte> /*memory*/) { return absl::OkStatus(); }
   /// Starts the moves of one job, in any order. Until the job is dequeued, `moves` and the memory of each move must
   /// live, and the sources must not change. ResourceExhausted: as many jobs as configured are in flight; the job may be

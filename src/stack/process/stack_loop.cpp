@@ -49,6 +49,7 @@ StackLoop::StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, 
       port_(std::move(port)),
       control_(std::move(control)),
       buffers_(std::move(buffers)),
+      engine_(engines.empty() ? nullptr : engines.front().engine.get()),
       pool_(std::move(engines), kEngineLimits),
       accelerator_(pool_, {}) {}
 
@@ -83,6 +84,18 @@ bool StackLoop::receive() {
   return true;
 }
 
+bool StackLoop::is_reachable(std::shared_ptr<ipc::Mapping> const& segment) {
+  if (engine_ == nullptr || !engine_->capabilities().needs_registration) {
+    return true;
+  }
+  if (Status const& status = engine_->register_memory(segment->bytes()); !status.ok()) {
+    spdlog::warn("the CPU makes the copies of an application: {}", std::string(status.message()));
+    return false;
+  }
+  registered_.push_back(segment);
+  return true;
+}
+
 void StackLoop::admit(FileDescriptor memory) {
   const FileDescriptor connection = std::exchange(connection_, std::nullopt).value_or(FileDescriptor());
   const int refused = server_.applications() >= settings_.max_applications ? EUSERS : 0;
@@ -95,7 +108,8 @@ void StackLoop::admit(FileDescriptor memory) {
   }
   const AttachedBody body{.shape = settings_.shape};
   if (ipc::send_frame(connection.get(), kAttached, bytes_of(body), again.get()).ok()) {
-    server_.attach(*std::move(mapping), settings_.shape, FileDescriptor(::dup(connection.get())));
+    const auto segment = std::make_shared<ipc::Mapping>(*std::move(mapping));
+    server_.attach(segment, settings_.shape, FileDescriptor(::dup(connection.get())), is_reachable(segment));
   }
 }
 
@@ -160,7 +174,7 @@ void StackLoop::run() {
     }
     if (has_worked) {
       idle_rounds = 0;
-    } else if (stage_->is_copying() || ++idle_rounds < kIdleRounds) {
+    } else if (stage_->is_copying() || port_->descriptor() < 0 || ++idle_rounds < kIdleRounds) {
       ::sched_yield();
     } else {
       sleep();

@@ -38,6 +38,8 @@ class StackLoop {
 
   StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control, TxBuffers buffers,
             std::vector<hostcopy::AcceleratorPool::Member> engines);
+  /// Whether the engine reaches a new segment.
+  bool is_reachable(std::shared_ptr<ipc::Mapping> const& segment);
   bool receive();
   bool serve_control(Clock::time_point now);
   void admit(FileDescriptor memory);
@@ -47,9 +49,11 @@ class StackLoop {
   std::unique_ptr<Port> port_;
   FileDescriptor control_;
   ipc::FrameReader frames_;
-  std::optional<FileDescriptor> connection_;  ///< of an application whose memory comes next
+  std::vector<std::shared_ptr<ipc::Mapping>> registered_;  ///< segments; engines may read them until they end
+  std::optional<FileDescriptor> connection_;               ///< of an application whose memory comes next
   PartClock clock_;
   TxBuffers buffers_;
+  hostcopy::Engine* engine_;  ///< of the pool; null: the CPU copies
   hostcopy::AcceleratorPool pool_;
   hostcopy::Accelerator accelerator_;
   SessionServer server_;

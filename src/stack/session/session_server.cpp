@@ -57,9 +57,10 @@ struct SessionServer::Session {
 
 /// An application. What it can write is in its segment and its rings alone.
 struct SessionServer::Worker {
-  Worker(ipc::Mapping mapping, SegmentShape const& shape, FileDescriptor connection)
+  Worker(std::shared_ptr<ipc::Mapping> mapping, SegmentShape const& shape, FileDescriptor connection, bool reachable)
       : socket(std::move(connection)),
-        memory(std::make_shared<ipc::Mapping>(std::move(mapping))),
+        memory(std::move(mapping)),
+        is_reachable(reachable),
         segment(memory->bytes(), shape),
         events(segment.events_head(), segment.events(), socket.get()),
         commands(segment.commands_head(), segment.commands(), socket.get()),
@@ -103,6 +104,7 @@ struct SessionServer::Worker {
 
   FileDescriptor socket;
   std::shared_ptr<ipc::Mapping> memory;
+  bool is_reachable;  ///< for engines
   Segment segment;
   ipc::RingWriter<std::uint32_t> events;
   ipc::RingReader<std::uint32_t> commands;
@@ -133,8 +135,9 @@ void SessionServer::stop() {
   workers_.clear();
 }
 
-void SessionServer::attach(ipc::Mapping memory, SegmentShape const& shape, FileDescriptor socket) {
-  workers_.push_back(std::make_unique<Worker>(std::move(memory), shape, std::move(socket)));
+void SessionServer::attach(std::shared_ptr<ipc::Mapping> memory, SegmentShape const& shape, FileDescriptor socket,
+                           bool is_reachable) {
+  workers_.push_back(std::make_unique<Worker>(std::move(memory), shape, std::move(socket), is_reachable));
   ++counters_.attached;
 }
 
@@ -160,7 +163,7 @@ void SessionServer::place(Session& session, ConnectionId connection, SharedEndpo
              .state_bits = StackLine::kOpen,
              .local = local,
              .peer = peer,
-             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.memory)};
+             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.memory, worker.is_reachable)};
   if (by_connection_.size() <= connection) {
     by_connection_.resize(connection + 1);
   }

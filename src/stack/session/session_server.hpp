@@ -44,8 +44,10 @@ class SessionServer final : public TcpEvents {
   /// Resets all connections. Before Tcp ends.
   void stop();
   /// Adds an application. `memory` has Segment::bytes(shape) bytes, zeroed, and `socket` is its connection: each end
-  /// wakes the other one by bytes, and its end is the application's. Precondition: is_possible(shape).
-  void attach(ipc::Mapping memory, SegmentShape const& shape, FileDescriptor socket);
+  /// wakes the other one by bytes, and its end is the application's. `is_reachable`: engines reach
+  /// the memory; else the CPU makes its copies. Precondition: is_possible(shape).
+  void attach(std::shared_ptr<ipc::Mapping> memory, SegmentShape const& shape, FileDescriptor socket,
+              bool is_reachable = true);
   /// Serves commands and copies, ends sessions, and detaches dead applications. Whether there was anything to do.
   bool poll(std::chrono::steady_clock::time_point now);
   /// Asks all applications to wake the stack by their next command, and appends their sockets to `sockets`. Call poll()

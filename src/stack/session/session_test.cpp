@@ -55,7 +55,7 @@ class Stack {
     auto ends = *ipc::make_socket_pair();
     auto memory = *ipc::Mapping::create("sessions", Segment::bytes(kShape));
     auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), Segment::bytes(kShape));
-    server.attach(std::move(memory), kShape, std::move(ends.first));
+    server.attach(std::make_shared<ipc::Mapping>(std::move(memory)), kShape, std::move(ends.first));
     return std::make_unique<Attachment>(std::move(again), kShape, std::move(ends.second));
   }
   /// The call waits for the stack, so that must run meanwhile.

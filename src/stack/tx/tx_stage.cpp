@@ -101,7 +101,8 @@ void TxStage::copy(TxSession& session, std::span<std::byte> bytes, TxBuffers::Bu
   const std::span<const hostcopy::Move> moves(&session.copying.back().move, 1);
   session.copying_bytes += count;
   const Part before = clock_->enter(Part::kCopy);
-  if (options_.mode == CopyMode::kCpu || (options_.mode == CopyMode::kFull && count < options_.threshold)) {
+  if (options_.mode == CopyMode::kCpu || !session.is_reachable ||
+      (options_.mode == CopyMode::kFull && count < options_.threshold)) {
     session.copies.make(moves);
     session.copying.back().is_looked_at = true;
     ++counters_.by_cpu;

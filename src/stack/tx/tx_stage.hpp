@@ -81,6 +81,7 @@ struct TxSession {
   std::uint32_t acknowledged = 0;  ///< of the oldest written piece
   bool is_copying = false;         ///< in the stage's list of copying sessions
   bool is_waiting = false;         ///< for a buffer, or for memory of TCP
+  bool is_reachable = true;        ///< for engines
   bool is_illegal = false;         ///< an engine's fault; to be reset
 
   /// All bytes are with the peer.
@@ -102,9 +103,12 @@ class TxStage {
   TxStage(TxStage const&) = delete;
   TxStage& operator=(TxStage const&) = delete;
 
+  /// `is_reachable`: engines reach `fifo`; else the CPU makes the copies.
   std::unique_ptr<TxSession> open(ConnectionId connection, std::span<std::byte> fifo,
-                                  std::shared_ptr<const void> memory) {
-    return std::make_unique<TxSession>(connection, fifo, std::move(memory), *accelerator_);
+                                  std::shared_ptr<const void> memory, bool is_reachable) {
+    auto session = std::make_unique<TxSession>(connection, fifo, std::move(memory), *accelerator_);
+    session->is_reachable = is_reachable;
+    return session;
   }
   /// Takes bytes from `submitted` to `committed`, within the room of TCP and of the buffers; the rest after
   /// acknowledged() or poll().
