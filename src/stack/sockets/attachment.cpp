@@ -57,8 +57,8 @@ struct Decimal {
 
 Attachment& Attachment::get() {
   // never freed: a program may call until its end
-  static Attachment* const attachment = new Attachment;
-  return *attachment;
+  static Attachment& attachment = *new Attachment;
+  return attachment;
 }
 
 int Attachment::check(Descriptor const& descriptor, char const* call) {

@@ -140,10 +140,10 @@ Options read_options(int number) {
   Options options;
   options.receive_ms = limit_ms(number, SO_RCVTIMEO);
   options.send_ms = limit_ms(number, SO_SNDTIMEO);
-  linger linger_{};
-  socklen_t bytes = sizeof linger_;
-  options.closes_with_reset = real().getsockopt(number, SOL_SOCKET, SO_LINGER, &linger_, &bytes) == 0 &&
-                              linger_.l_onoff != 0 && linger_.l_linger == 0;
+  linger on_close{};
+  socklen_t bytes = sizeof on_close;
+  options.closes_with_reset = real().getsockopt(number, SOL_SOCKET, SO_LINGER, &on_close, &bytes) == 0 &&
+                              on_close.l_onoff != 0 && on_close.l_linger == 0;
   options.is_corked = kernel_option(number, IPPROTO_TCP, TCP_CORK) == 1;
   return options;
 }
