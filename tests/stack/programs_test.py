@@ -16,6 +16,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -36,7 +37,7 @@ SIZES = (0, 1, 1000, 1460, 16384, 65536, 262144, 1048576)
 PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 NGINX = """\
-user root; worker_processes {workers}; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log warn;
+user root; worker_processes {workers}; worker_rlimit_nofile 8192; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log warn;
 events {{ worker_connections 4096; }}
 http {{
   access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; keepalive_requests 1000000;
@@ -272,10 +273,18 @@ class Nginx(Stack):
 
     @needs("wrk", "ab")
     def test_many_connections(self):
-        with self.serve(1, ("--sessions", "2048")):
-            report = call("wrk", "-t1", "-c1000", "-d1", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, limits[1]), limits[1]))
+        with self.serve(1, ("--sessions", "2048")), contextlib.ExitStack() as idle:
+            # wrk connects at once: more than the backlog of 255 would push each other out
+            peers = [idle.enter_context(connect(STACK[i % 2], 80)) for i in range(800)]
+            report = call("wrk", "-t1", "-c200", "-d1", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
             self.assertNotIn("Socket errors", report)
             self.assertGreater(int(re.search(r"(\d+) requests in", report).group(1)), 1000)
+            for peer in peers:
+                peer.sendall(b"GET /on/f1 HTTP/1.0\r\n\r\n")
+            for peer in peers:
+                self.assertTrue(b"".join(iter(lambda peer=peer: peer.recv(65536), b"")).endswith(self.files["f1"]))
             report = call("ab", "-q", "-n", "2000", "-c", "20", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
             self.assertRegex(report, r"Complete requests: +2000\n")
             self.assertRegex(report, r"Failed requests: +0\n")
