@@ -351,9 +351,7 @@ class Calls(Stack):
 
     def results(self, address):
         seen = [(what, self.converse(address, what)) for what in (b"e", b"p", b"s", b"v", b"l", b"w", b"n", b"r", b"t", b"c", b"a")]
-        with connect(address, self.PORT) as peer:
-            peer.sendall(b"x")
-        return seen
+        return [*seen, (b"x", self.converse(address, b"x"))]  # and the program ends
 
     def test_results_of_the_kernel(self):
         server = self.folder / "sockets_server"
@@ -364,10 +362,12 @@ class Calls(Stack):
                 process = subprocess.Popen([server, str(self.PORT)], stdout=subprocess.PIPE, text=True)
                 expected = self.results(kernel)
                 expected_lines = process.communicate(timeout=LIMIT_S)[0].splitlines()
-                with self.run_on_stack(self.PORT, server, str(self.PORT)) as process:
+                self.assertEqual(process.returncode, 0)
+                # the stack ends with the shell, and the program before
+                with self.run_on_stack(self.PORT, "sh", "-c", f"{server} {self.PORT}; echo ended $?; sleep {LIMIT_S}"):
                     self.assertEqual(self.results(own), expected)
-                    self.assertEqual(process.wait(LIMIT_S), 0)
-                self.assertEqual(self.output().splitlines()[:len(expected_lines)], expected_lines)
+                    wait_for(lambda: "ended" in self.output(), "the end of the program")
+                self.assertEqual(self.output().splitlines()[:len(expected_lines) + 1], [*expected_lines, "ended 0"])
 
 
 if __name__ == "__main__":
