@@ -363,11 +363,10 @@ class Calls(Stack):
                 expected = self.results(kernel)
                 expected_lines = process.communicate(timeout=LIMIT_S)[0].splitlines()
                 self.assertEqual(process.returncode, 0)
-                # the stack ends with the shell, and the program before
-                with self.run_on_stack(self.PORT, "sh", "-c", f"{server} {self.PORT}; echo ended $?; sleep {LIMIT_S}"):
+                with self.run_on_stack(self.PORT, server, str(self.PORT)) as process:
                     self.assertEqual(self.results(own), expected)
-                    wait_for(lambda: "ended" in self.output(), "the end of the program")
-                self.assertEqual(self.output().splitlines()[:len(expected_lines) + 1], [*expected_lines, "ended 0"])
+                    self.assertEqual(process.wait(LIMIT_S), 0)
+                self.assertEqual(self.output().splitlines()[:len(expected_lines)], expected_lines)
 
 
 if __name__ == "__main__":

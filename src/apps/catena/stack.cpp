@@ -19,6 +19,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace catena::cli {
@@ -156,6 +158,20 @@ void print(stack::StackReport const& report, std::uint32_t restarts, bool as_jso
   std::cerr << '\n';
 }
 
+/// The stack's counters when the peers have all bytes of the connections that the program has closed, or some seconds
+/// after its end.
+stack::StackReport last_report(stack::StackHost const& host) {
+  constexpr std::chrono::milliseconds kAge{250};  // the stack reports each 200 ms
+  constexpr int kAttempts = 20;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::this_thread::sleep_for(kAge);
+    if (host.report().connections == 0) {
+      break;
+    }
+  }
+  return host.report();
+}
+
 Result<int> run_program(StackArguments const& arguments) {
   CATENA_ASSIGN_OR_RETURN(stack::StackHostOptions options, options_of(arguments));
   CATENA_ASSIGN_OR_RETURN(const std::string library, find_own_program("libcatena-sockets.so"));
@@ -174,7 +190,7 @@ Result<int> run_program(StackArguments const& arguments) {
                                         {"CATENA_STACK", path},
                                         {"CATENA_STACK_PORTS", arguments.ports}}));
   const int status = program.wait();
-  print(host->report(), host->restarts(), arguments.json);
+  print(last_report(*host), host->restarts(), arguments.json);
   return status;
 }
 
