@@ -93,8 +93,9 @@ class Server:
 class Bench:
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
+        self.sizes = [int(size) for size in arguments.sizes.split(",")]
         (folder / "www").mkdir()
-        for size in {*SIZES, *SMALL}:
+        for size in {*SIZES, *SMALL, *self.sizes}:
             (folder / "www" / str(size)).write_bytes(random.Random(size).randbytes(size))
         (folder / "nginx.conf").write_text(CONF.format(folder=folder, port=PORT))
         self.nginx = ["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]
@@ -137,7 +138,7 @@ class Bench:
             return [(way, lambda way=way: work(way)) for way in self.ways()]
 
         if group in ("files", "small"):
-            for size in SIZES if group == "files" else SMALL:
+            for size in self.sizes if group == "files" else SMALL:
                 results.measure({"group": group, "body_bytes": size, "connections": 64},
                                 each(lambda way, size=size: self.wrk(way, size, 64)))
         elif group == "many":
@@ -169,6 +170,7 @@ def main():
     add_options(parser, 3)
     parser.add_argument("--catena", default="catena")
     parser.add_argument("--groups", default=",".join(groups))
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="bytes of the group files")
     parser.add_argument("--cpu", type=int, default=0, help="the core of all processes")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {arguments.cpu})
