@@ -73,7 +73,7 @@ class Server:
         self.process = subprocess.Popen(self.words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + START_S
-        while subprocess.run(["curl", "-s", "-o", "/dev/null", "--max-time", "1", f"http://{self.address}:{PORT}/1024"],
+        while subprocess.run(["curl", "-sf", "-o", "/dev/null", "--max-time", "1", f"http://{self.address}:{PORT}/1024"],
                              check=False).returncode != 0:
             if self.process.poll() is not None or time.monotonic() > end:
                 self.process.kill()
@@ -104,7 +104,8 @@ class Bench:
         if way.startswith("stack"):
             return Server([self.arguments.catena, "stack", "run", *STACK_WAYS[way], "--", *self.nginx], STACK)
         control = way.partition(", ")[2]
-        run("ip", "netns", "exec", NAMESPACE, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={control}")
+        # by the route: a namespace may not choose each algorithm as its default
+        run("ip", "-n", NAMESPACE, "route", "replace", "10.124.0.0/24", "dev", "havs1", "src", KERNEL, "congctl", control)
         return Server(["ip", "netns", "exec", NAMESPACE, *self.nginx], KERNEL)
 
     def ways(self):
