@@ -38,7 +38,7 @@ int main(int count, char** words) {
     return 2;
   }
   int error = catena_stack_attach(path, &stack);
-  error = error != 0 ? error : catena_stack_listen(stack, port, 255);
+  error = error != 0 ? error : catena_stack_listen(stack, port, CATENA_MAX_BACKLOG);
   while (error == 0) {
     catena_event events[MOST_EVENTS];
     catena_session session;

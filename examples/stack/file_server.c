@@ -156,7 +156,7 @@ int main(int count, char** words) {
   const uint16_t port = (uint16_t)atoi(words[1]);
   folder = open(words[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int error = folder < 0 ? -errno : catena_stack_attach(path, &stack);
-  error = error != 0 ? error : catena_stack_listen(stack, port, 255);
+  error = error != 0 ? error : catena_stack_listen(stack, port, CATENA_MAX_BACKLOG);
   while (error == 0) {
     catena_event events[MOST_EVENTS];
     catena_session session;

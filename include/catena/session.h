@@ -11,7 +11,7 @@
  * writes bytes to send in place, without system calls.
  *
  *     catena_stack_attach(path, &stack);
- *     catena_stack_listen(stack, 80, 255);
+ *     catena_stack_listen(stack, 80, CATENA_MAX_BACKLOG);
  *     loop:  catena_stack_wait(stack, -1);
  *            catena_stack_events(stack, events, most)          which sessions changed
  *            catena_stack_accept(stack, 80, &session)          a new connection
@@ -46,6 +46,8 @@ enum {
   CATENA_RESET = 8,       /* the connection is lost: by the peer, a time-out, or a fault of the application */
   CATENA_ACCEPTABLE = 16  /* event of a port: connections wait for catena_stack_accept() */
 };
+
+enum { CATENA_MAX_BACKLOG = 4096 };
 
 typedef struct catena_event {
   catena_session session; /* 0 for CATENA_ACCEPTABLE */
@@ -83,8 +85,8 @@ int catena_stack_events(catena_stack* stack, catena_event* events, int most);
 int catena_stack_wait(catena_stack* stack, int timeout_ms);
 
 /*
- * Accepts connections at `port` (host order) of all addresses of the stack. `backlog` (1 to 255): the most half-open
- * connections, if this is the first listener of the port. Waits for the stack's answer, up to a second.
+ * Accepts connections at `port` (host order) of all addresses of the stack. `backlog` (1 to CATENA_MAX_BACKLOG): the
+ * most half-open connections, if this is the first listener of the port. Waits for the stack's answer, up to a second.
  *   -EADDRINUSE  this attachment listens there already
  *   -EACCES      the user may not listen there
  *   -ENOSPC      it listens at 16 ports already

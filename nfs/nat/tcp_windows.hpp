@@ -76,7 +76,7 @@ class TcpWindows {
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   Half const& half(Side side) const { return halves_[static_cast<std::size_t>(side)]; }
   void begin(Side from, Segment const& segment);
-  template <bool kIsPlain>
+  template <bool IsPlain>
   bool accept_as(Side from, Segment const& segment);
 
   std::array<Half, 2> halves_;
@@ -86,12 +86,12 @@ class TcpWindows {
 };
 static_assert(sizeof(TcpWindows) == 36);
 
-template <bool kIsPlain>
+template <bool IsPlain>
 [[gnu::always_inline]] inline bool TcpWindows::accept_as(Side from, Segment const& segment) {
   Half& sender = half(from);
   Half& receiver = half(other(from));
-  const bool is_rst = !kIsPlain && (segment.flags & nf::kTcpRst) != 0;
-  const bool is_syn = !kIsPlain && (segment.flags & nf::kTcpSyn) != 0;
+  const bool is_rst = !IsPlain && (segment.flags & nf::kTcpRst) != 0;
+  const bool is_syn = !IsPlain && (segment.flags & nf::kTcpSyn) != 0;
   // a RST of some hosts has ACK and acknowledges 0
   const bool has_ack = (segment.flags & nf::kTcpAck) != 0 && !(is_rst && segment.acknowledged == 0);
   const std::uint32_t acknowledged = has_ack ? segment.acknowledged : receiver.end;

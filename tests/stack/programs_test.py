@@ -43,7 +43,7 @@ http {{
   access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; keepalive_requests 1000000;
   fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   server {{
-    listen 80 backlog=255; listen [::]:80 backlog=255;
+    listen 80 backlog=4096; listen [::]:80 backlog=4096;
     add_header X-Worker $pid;
     location /on/ {{ alias {folder}/files/; sendfile on; tcp_nopush on; }}
     location /off/ {{ alias {folder}/files/; sendfile off; }}
@@ -276,9 +276,8 @@ class Nginx(Stack):
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, limits[1]), limits[1]))
         with self.serve(1, ("--sessions", "2048")), contextlib.ExitStack() as idle:
-            # wrk connects at once: more than the backlog of 255 would push each other out
             peers = [idle.enter_context(connect(STACK[i % 2], 80)) for i in range(800)]
-            report = call("wrk", "-t1", "-c200", "-d1", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
+            report = call("wrk", "-t1", "-c1000", "-d1", f"http://{STACK[0]}/on/f1000", limit=LIMIT_S).stdout
             self.assertNotIn("Socket errors", report)
             self.assertGreater(int(re.search(r"(\d+) requests in", report).group(1)), 1000)
             for peer in peers:

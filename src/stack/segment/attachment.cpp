@@ -207,8 +207,7 @@ Attachment::Listener* Attachment::listener_of(std::uint16_t port) {
 }
 
 int Attachment::listen(std::uint16_t port, int backlog) {
-  constexpr int kMost = 255;
-  if (port == 0 || backlog < 1 || backlog > kMost) {
+  if (port == 0 || backlog < 1 || backlog > CATENA_MAX_BACKLOG) {
     return -EINVAL;
   }
   if (listener_of(port) != nullptr) {

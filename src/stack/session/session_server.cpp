@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/session/session_server.hpp"
 
+#include <catena/session.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace catena::stack {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{20};
-constexpr std::uint32_t kMaxBacklog = 255;
+constexpr std::uint32_t kMaxBacklog = CATENA_MAX_BACKLOG;
 
 SharedEndpoint shared(Endpoint const& endpoint) {
   SharedEndpoint result{.address = {}, .port = endpoint.port};

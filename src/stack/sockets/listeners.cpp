@@ -222,8 +222,7 @@ int bind_listener(int number, sockaddr const* address, socklen_t bytes) {
 }
 
 int start_listening(Listener& listener, int backlog) {
-  constexpr int kMaxBacklog = 255;  // of the stack
-  listener.backlog = std::clamp(backlog, 1, kMaxBacklog);
+  listener.backlog = std::clamp(backlog, 1, static_cast<int>(CATENA_MAX_BACKLOG));
   if (listener.is_listening) {
     return 0;
   }
