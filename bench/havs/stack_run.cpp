@@ -31,14 +31,14 @@ using stack::StackReport;
 
 /// Words that count up: more of them than caches hold, so that bodies of distinct addresses are sent.
 std::vector<std::uint64_t> const& source() {
-  static const std::vector<std::uint64_t> words = [] {
+  static const std::vector<std::uint64_t> kWords = [] {
     std::vector<std::uint64_t> made(std::size_t{64} * 1024 * 1024 / sizeof(std::uint64_t));
     for (std::size_t i = 0; i < made.size(); ++i) {
       made[i] = i;
     }
     return made;
   }();
-  return words;
+  return kWords;
 }
 
 /// Answers each request with a body of the source.
@@ -55,15 +55,15 @@ class Server {
     std::array<catena_event, 64> events{};
     while (!stop) {
       const int count = attachment_->events(events);
-      for (int i = 0; i < count; ++i) {
-        for (catena_session session = 0; (events[i].events & CATENA_ACCEPTABLE) != 0U;) {
+      for (catena_event const& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
+        for (catena_session session = 0; (event.events & CATENA_ACCEPTABLE) != 0U;) {
           if (attachment_->accept(FreePeers::kServerPort, session) != 0) {
             break;
           }
           serve(session);
         }
-        if (events[i].session != 0) {
-          serve(events[i].session);
+        if (event.session != 0) {
+          serve(event.session);
         }
       }
       // the server has a core of its own, and is no part of what is measured
@@ -163,10 +163,11 @@ Result<StackResult> run_stack(StackRun run) {
   std::thread measure([&] {
     Result<std::unique_ptr<Attachment>> attachment = attach(control.first.get(), settings.shape);
     std::optional<Server> server;
-    if (attachment.ok()) {
+    Status status = attachment.status();
+    if (status.ok()) {
       server.emplace(*std::move(attachment), run.body_bytes);
+      status = server->listen();
     }
-    Status status = server ? server->listen() : attachment.status();
     if (status.ok()) {
       serve = std::jthread([&] { server->run(stop); });
       peers.start();
