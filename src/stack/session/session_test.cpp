@@ -279,21 +279,21 @@ class Sessions : public ::testing::Test {
  protected:
   /// An accepted session.
   Attachment::Session& accept(Attachment& attachment) {
-    EXPECT_TRUE(stack.tcp.connect(kPort));
-    stack.poll();
+    EXPECT_TRUE(stack_.tcp.connect(kPort));
+    stack_.poll();
     std::array<catena_event, 8> events{};
     EXPECT_GE(attachment.events(events), 1);
-    EXPECT_EQ(attachment.accept(kPort, last), 0);
-    return *attachment.find(last);
+    EXPECT_EQ(attachment.accept(kPort, last_), 0);
+    return *attachment.find(last_);
   }
 
-  Stack stack{{.mode = CopyMode::kCpu}, {}, 1};
-  catena_session last = 0;
+  Stack stack_{{.mode = CopyMode::kCpu}, {}, 1};
+  catena_session last_ = 0;
 };
 
 TEST_F(Sessions, received_bytes_wrap_and_are_credited_as_they_are_consumed) {
-  const auto attachment = stack.attach();
-  ASSERT_EQ(stack.listen(*attachment), 0);
+  const auto attachment = stack_.attach();
+  ASSERT_EQ(stack_.listen(*attachment), 0);
   Attachment::Session& session = accept(*attachment);
   std::size_t sent = 0;
   std::size_t seen = 0;
@@ -303,7 +303,7 @@ TEST_F(Sessions, received_bytes_wrap_and_are_credited_as_they_are_consumed) {
       bytes[i] = byte_of(1, sent + i);
     }
     const std::size_t free = kShape.rx_bytes - (sent - seen);
-    ASSERT_EQ(stack.tcp.send(0, bytes), free >= bytes.size());
+    ASSERT_EQ(stack_.tcp.send(0, bytes), free >= bytes.size());
     sent += free >= bytes.size() ? bytes.size() : 0;
     if (free < bytes.size()) {
       const std::span<const std::byte> piece = attachment->peek(session);
@@ -312,22 +312,22 @@ TEST_F(Sessions, received_bytes_wrap_and_are_credited_as_they_are_consumed) {
       }
       seen += piece.size();
       attachment->consume(session, static_cast<std::uint32_t>(piece.size()));
-      stack.poll();
+      stack_.poll();
     }
   }
-  EXPECT_GE(stack.tcp.all()[0].credited + kShape.rx_bytes / 4, seen);
+  EXPECT_GE(stack_.tcp.all()[0].credited + kShape.rx_bytes / 4, seen);
 }
 
 TEST_F(Sessions, connections_are_dealt_in_turn_to_those_that_listen) {
-  const auto first = stack.attach();
-  const auto second = stack.attach();
-  ASSERT_EQ(stack.listen(*first), 0);
-  ASSERT_EQ(stack.listen(*second), 0);
-  EXPECT_EQ(stack.listen(*first), -EADDRINUSE);
+  const auto first = stack_.attach();
+  const auto second = stack_.attach();
+  ASSERT_EQ(stack_.listen(*first), 0);
+  ASSERT_EQ(stack_.listen(*second), 0);
+  EXPECT_EQ(stack_.listen(*first), -EADDRINUSE);
   for (int i = 0; i < 6; ++i) {
-    EXPECT_TRUE(stack.tcp.connect(kPort));
+    EXPECT_TRUE(stack_.tcp.connect(kPort));
   }
-  stack.poll();
+  stack_.poll();
   for (auto const& attachment : {first.get(), second.get()}) {
     std::array<catena_event, 8> events{};
     attachment->events(events);
@@ -337,126 +337,126 @@ TEST_F(Sessions, connections_are_dealt_in_turn_to_those_that_listen) {
     }
     EXPECT_EQ(attachment->accept(kPort, session), -EAGAIN);
   }
-  EXPECT_FALSE(stack.tcp.connect(kPort + 1));
+  EXPECT_FALSE(stack_.tcp.connect(kPort + 1));
 }
 
 TEST_F(Sessions, an_application_that_ends_loses_its_own_connections_alone) {
-  const auto stays = stack.attach();
-  auto goes = stack.attach();
-  ASSERT_EQ(stack.listen(*stays), 0);
-  ASSERT_EQ(stack.listen(*goes), 0);
+  const auto stays = stack_.attach();
+  auto goes = stack_.attach();
+  ASSERT_EQ(stack_.listen(*stays), 0);
+  ASSERT_EQ(stack_.listen(*goes), 0);
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(stack.tcp.connect(kPort));
+    ASSERT_TRUE(stack_.tcp.connect(kPort));
   }
   accept_all(*goes);
-  ASSERT_TRUE(stack.tcp.connect(kPort));
-  ASSERT_TRUE(stack.tcp.connect(kPort)) << "which it does not accept";
+  ASSERT_TRUE(stack_.tcp.connect(kPort));
+  ASSERT_TRUE(stack_.tcp.connect(kPort)) << "which it does not accept";
   goes.reset();
-  while (stack.server.applications() == 2) {
-    stack.poll();
+  while (stack_.server.applications() == 2) {
+    stack_.poll();
   }
-  EXPECT_EQ(std::ranges::count_if(stack.tcp.all(), [](auto const& each) { return each.is_reset; }), 2);
+  EXPECT_EQ(std::ranges::count_if(stack_.tcp.all(), [](auto const& each) { return each.is_reset; }), 2);
   EXPECT_EQ(accept_all(*stays).size(), 4U);
-  EXPECT_TRUE(stack.tcp.connect(kPort)) << "to the one that is left";
-  EXPECT_EQ(stack.tcp.listeners, 1);
+  EXPECT_TRUE(stack_.tcp.connect(kPort)) << "to the one that is left";
+  EXPECT_EQ(stack_.tcp.listeners, 1);
 }
 
 TEST_F(Sessions, connections_that_wait_go_to_others_that_listen_with_their_bytes) {
-  const auto stays = stack.attach();
-  const auto goes = stack.attach();
-  ASSERT_EQ(stack.listen(*stays), 0);
-  ASSERT_EQ(stack.listen(*goes), 0);
+  const auto stays = stack_.attach();
+  const auto goes = stack_.attach();
+  ASSERT_EQ(stack_.listen(*stays), 0);
+  ASSERT_EQ(stack_.listen(*goes), 0);
   const std::vector<std::byte> request(3000, std::byte{7});
   for (std::size_t i = 0; i < 4; ++i) {
-    ASSERT_TRUE(stack.tcp.connect(kPort));
-    ASSERT_TRUE(stack.tcp.send(i, request));
+    ASSERT_TRUE(stack_.tcp.connect(kPort));
+    ASSERT_TRUE(stack_.tcp.send(i, request));
   }
-  stack.tcp.close_as_peer(0);
-  stack.tcp.close_as_peer(1);
+  stack_.tcp.close_as_peer(0);
+  stack_.tcp.close_as_peer(1);
   std::array<catena_event, 1> event{};
   ASSERT_EQ(goes->events(event), 1);  // it knows one of its two
-  ASSERT_EQ(stack.unlisten(*goes), 0);
+  ASSERT_EQ(stack_.unlisten(*goes), 0);
   goes->events(event);
-  stack.poll();
+  stack_.poll();
   for (const catena_session session : accept_all(*stays)) {
     Attachment::Session const& found = *stays->find(session);
     EXPECT_TRUE(std::ranges::equal(stays->peek(found), request));
   }
-  EXPECT_EQ(std::ranges::count_if(stack.tcp.all(), [](auto const& each) { return each.is_reset; }), 0);
-  ASSERT_EQ(stack.unlisten(*stays), 0);
-  ASSERT_EQ(stack.tcp.listeners, 0);
+  EXPECT_EQ(std::ranges::count_if(stack_.tcp.all(), [](auto const& each) { return each.is_reset; }), 0);
+  ASSERT_EQ(stack_.unlisten(*stays), 0);
+  ASSERT_EQ(stack_.tcp.listeners, 0);
 }
 
 TEST_F(Sessions, the_last_that_listens_resets_what_waits) {
-  const auto attachment = stack.attach();
-  ASSERT_EQ(stack.listen(*attachment), 0);
-  ASSERT_TRUE(stack.tcp.connect(kPort));
+  const auto attachment = stack_.attach();
+  ASSERT_EQ(stack_.listen(*attachment), 0);
+  ASSERT_TRUE(stack_.tcp.connect(kPort));
   std::array<catena_event, 1> event{};
   ASSERT_EQ(attachment->events(event), 1);
-  ASSERT_EQ(stack.unlisten(*attachment), 0);
-  stack.poll();
-  EXPECT_TRUE(stack.tcp.all()[0].is_reset);
+  ASSERT_EQ(stack_.unlisten(*attachment), 0);
+  stack_.poll();
+  EXPECT_TRUE(stack_.tcp.all()[0].is_reset);
 }
 
 TEST_F(Sessions, closing_sends_the_rest_and_then_the_fin) {
-  const auto attachment = stack.attach();
-  ASSERT_EQ(stack.listen(*attachment), 0);
+  const auto attachment = stack_.attach();
+  ASSERT_EQ(stack_.listen(*attachment), 0);
   Attachment::Session& session = accept(*attachment);
   std::ranges::fill(attachment->reserve(session).first(5000), std::byte{7});
   attachment->commit(session, 5000);
   attachment->end(session, AppLine::kClose);
-  EXPECT_EQ(attachment->find(last), nullptr);
-  while (stack.tcp.all()[0].written < 5000) {
-    stack.poll();
+  EXPECT_EQ(attachment->find(last_), nullptr);
+  while (stack_.tcp.all()[0].written < 5000) {
+    stack_.poll();
   }
-  stack.poll();
-  EXPECT_TRUE(stack.tcp.all()[0].has_fin) << "with the last bytes, not after their acknowledgement";
-  EXPECT_FALSE(stack.tcp.all()[0].is_over);
-  stack.tcp.acknowledge(0, 5000);
-  stack.poll();
-  EXPECT_TRUE(stack.tcp.all()[0].is_over);
-  EXPECT_FALSE(stack.tcp.all()[0].is_reset);
-  EXPECT_EQ(stack.buffers_in_use(), 0U);
+  stack_.poll();
+  EXPECT_TRUE(stack_.tcp.all()[0].has_fin) << "with the last bytes, not after their acknowledgement";
+  EXPECT_FALSE(stack_.tcp.all()[0].is_over);
+  stack_.tcp.acknowledge(0, 5000);
+  stack_.poll();
+  EXPECT_TRUE(stack_.tcp.all()[0].is_over);
+  EXPECT_FALSE(stack_.tcp.all()[0].is_reset);
+  EXPECT_EQ(stack_.buffers_in_use(), 0U);
 }
 
 TEST_F(Sessions, a_reset_one_keeps_its_received_bytes_until_it_is_closed) {
-  const auto attachment = stack.attach();
-  ASSERT_EQ(stack.listen(*attachment), 0);
+  const auto attachment = stack_.attach();
+  ASSERT_EQ(stack_.listen(*attachment), 0);
   Attachment::Session& session = accept(*attachment);
-  ASSERT_TRUE(stack.tcp.send(0, std::array{std::byte{1}, std::byte{2}}));
-  stack.tcp.reset_as_peer(0);
+  ASSERT_TRUE(stack_.tcp.send(0, std::array{std::byte{1}, std::byte{2}}));
+  stack_.tcp.reset_as_peer(0);
   EXPECT_NE(attachment->state(session) & CATENA_RESET, 0U);
   EXPECT_EQ(attachment->peek(session).size(), 2U);
   for (std::uint32_t i = 0; i < kShape.sessions; ++i) {
-    EXPECT_EQ(stack.tcp.connect(kPort), i + 1 < kShape.sessions) << "its slot is taken until then";
+    EXPECT_EQ(stack_.tcp.connect(kPort), i + 1 < kShape.sessions) << "its slot is taken until then";
   }
   attachment->end(session, AppLine::kClose);
-  stack.poll();
-  EXPECT_TRUE(stack.tcp.connect(kPort));
+  stack_.poll();
+  EXPECT_TRUE(stack_.tcp.connect(kPort));
 }
 
 TEST_F(Sessions, wrong_numbers_of_a_session_cost_that_session) {
-  const auto attachment = stack.attach();
-  const auto other = stack.attach();
-  ASSERT_EQ(stack.listen(*attachment), 0);
+  const auto attachment = stack_.attach();
+  const auto other = stack_.attach();
+  ASSERT_EQ(stack_.listen(*attachment), 0);
   for (const auto& spoil : std::initializer_list<void (*)(AppLine&)>{
            [](AppLine& line) { line.committed = kShape.tx_bytes + 1; }, [](AppLine& line) { line.consumed = 1; },
            [](AppLine& line) { line.committed = 0x80000000; }, [](AppLine& line) { line.consumed = 0xFFFFFFFF; }}) {
     Attachment::Session& bad = accept(*attachment);
-    const catena_session number = last;
+    const catena_session number = last_;
     Attachment::Session& good = accept(*attachment);
     spoil(attachment->segment().app_line(bad.slot));
     attachment->commit(good, 10);
     attachment->shutdown(bad);
-    stack.poll();
+    stack_.poll();
     EXPECT_NE(attachment->state(*attachment->find(number)) & CATENA_RESET, 0U);
     EXPECT_EQ(attachment->state(good) & CATENA_RESET, 0U);
     attachment->end(bad, AppLine::kClose);
     attachment->end(good, AppLine::kAbort);
-    stack.poll();
+    stack_.poll();
   }
-  EXPECT_EQ(stack.server.counters().violations, 4U);
-  EXPECT_EQ(stack.server.applications(), 2U);
+  EXPECT_EQ(stack_.server.counters().violations, 4U);
+  EXPECT_EQ(stack_.server.applications(), 2U);
 }
 
 /// Whatever an application writes anywhere, at any time: another one's stream arrives whole, and all memory is back.
@@ -466,20 +466,20 @@ TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
   const char* const wish = std::getenv("CATENA_HOSTILE_ROUNDS");
   const int rounds = wish == nullptr ? 60 : std::atoi(wish);
   for (int round = 0; round < rounds; ++round) {
-    const auto honest = stack.attach();
-    auto hostile = stack.attach();
-    ASSERT_EQ(stack.listen(*honest), 0);
-    ASSERT_EQ(stack.listen(*hostile, kPort + 1), 0);
+    const auto honest = stack_.attach();
+    auto hostile = stack_.attach();
+    ASSERT_EQ(stack_.listen(*honest), 0);
+    ASSERT_EQ(stack_.listen(*hostile, kPort + 1), 0);
     Segment const& segment = hostile->segment();
     const std::size_t control_bytes = segment.rx(0).data() - reinterpret_cast<std::byte*>(&segment.events_head());
     auto* const control = reinterpret_cast<std::byte*>(&segment.events_head());
     for (int i = 0; i < 6; ++i) {
-      stack.tcp.connect(kPort + 1);
+      stack_.tcp.connect(kPort + 1);
     }
-    const std::size_t stream = stack.tcp.all().size();
+    const std::size_t stream = stack_.tcp.all().size();
     Attachment::Session& session = accept(*honest);
     std::size_t sent = 0;
-    while (stack.tcp.all()[stream].arrived.size() < 100'000) {
+    while (stack_.tcp.all()[stream].arrived.size() < 100'000) {
       for (int i = 0; i < 8; ++i) {
         // whole words, as ring positions and lines are, and commands that lead to them
         const std::uint32_t word = random() % 3 == 0 ? random() % 64 : random();
@@ -498,31 +498,31 @@ TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
       }
       honest->commit(session, static_cast<std::uint32_t>(count));
       sent += count;
-      stack.poll();
+      stack_.poll();
       for (std::size_t i = stream >= 6 ? stream - 6 : 0; i <= stream; ++i) {
-        if (!stack.tcp.all()[i].is_over) {
-          stack.tcp.acknowledge(i, 20'000);
+        if (!stack_.tcp.all()[i].is_over) {
+          stack_.tcp.acknowledge(i, 20'000);
         }
       }
     }
-    expect_stream(stack.tcp.all()[stream], 3, "the honest one");
-    ASSERT_EQ(stack.tcp.faults, 0U);
+    expect_stream(stack_.tcp.all()[stream], 3, "the honest one");
+    ASSERT_EQ(stack_.tcp.faults, 0U);
     honest->end(session, AppLine::kAbort);
-    stack.poll();
+    stack_.poll();
     hostile.reset();
-    while (stack.server.applications() > 1) {
+    while (stack_.server.applications() > 1) {
       for (std::size_t i = stream >= 6 ? stream - 6 : 0; i <= stream; ++i) {
-        if (!stack.tcp.all()[i].is_over) {
-          stack.tcp.acknowledge(i, 200'000);
+        if (!stack_.tcp.all()[i].is_over) {
+          stack_.tcp.acknowledge(i, 200'000);
         }
       }
-      stack.poll();
+      stack_.poll();
     }
     std::byte end{};
     ASSERT_NE(::recv(honest->descriptor(), &end, 1, MSG_PEEK | MSG_DONTWAIT), 0) << "it was not detached";
-    ASSERT_EQ(stack.tcp.connections(), 0U);
-    ASSERT_EQ(stack.buffers_in_use(), 0U);
-    stack.server.stop();
+    ASSERT_EQ(stack_.tcp.connections(), 0U);
+    ASSERT_EQ(stack_.buffers_in_use(), 0U);
+    stack_.server.stop();
   }
   spdlog::set_level(spdlog::level::info);
 }
