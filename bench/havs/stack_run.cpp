@@ -124,12 +124,13 @@ class Server {
 Result<std::unique_ptr<Attachment>> attach(int control, stack::SegmentShape const& shape) {
   CATENA_ASSIGN_OR_RETURN(auto ends, ipc::make_socket_pair());
   CATENA_ASSIGN_OR_RETURN(FileDescriptor memory,
-                          ipc::make_peer_memory("catena_sessions", stack::Segment::bytes(shape)));
+                          ipc::make_peer_memory("catena_sessions", stack::SharedSegment::bytes(shape)));
   CATENA_RETURN_IF_ERROR(
       ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kConnection), {}, ends.first.get()));
   CATENA_RETURN_IF_ERROR(ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get()));
   CATENA_RETURN_IF_ERROR(ipc::receive_frame(ends.second.get(), stack::kMaxStackFrame).status());
-  CATENA_ASSIGN_OR_RETURN(ipc::Mapping mapping, ipc::Mapping::map(std::move(memory), stack::Segment::bytes(shape)));
+  CATENA_ASSIGN_OR_RETURN(ipc::Mapping mapping,
+                          ipc::Mapping::map(std::move(memory), stack::SharedSegment::bytes(shape)));
   return std::make_unique<Attachment>(std::move(mapping), shape, std::move(ends.second));
 }
 

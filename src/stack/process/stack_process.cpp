@@ -63,8 +63,8 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
   }
   sandbox.cpus = options.cpus;
   // of addresses: it maps the segments of all applications, few of whose pages have memory
-  sandbox.memory_bytes = (std::uint64_t{2} << 30U) +
-                         options.settings.max_applications * std::uint64_t{Segment::bytes(options.settings.shape)};
+  sandbox.memory_bytes = (std::uint64_t{2} << 30U) + options.settings.max_applications *
+                                                         std::uint64_t{SharedSegment::bytes(options.settings.shape)};
   sandbox.on_line = [](std::string_view line) { spdlog::info("stack: {}", line); };
   CATENA_ASSIGN_OR_RETURN(auto process, sandbox::SandboxedProcess::start(sandbox));
   ipc::Writer settings;
@@ -111,7 +111,7 @@ StackReport StackProcess::report() const {
 
 Status StackProcess::admit(FileDescriptor connection) {
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor memory,
-                          ipc::make_peer_memory("catena_sessions", Segment::bytes(shape_)));
+                          ipc::make_peer_memory("catena_sessions", SharedSegment::bytes(shape_)));
   const std::lock_guard lock(sending_);
   CATENA_RETURN_IF_ERROR(
       ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kConnection), {}, connection.get()));

@@ -10,7 +10,7 @@
 /// with the segment's descriptor or with an error. After it each end sends bytes to wake the other one.
 namespace catena::stack {
 
-/// Number of the frame, and of the protocol: another layout of Segment is another number.
+/// Number of the frame, and of the protocol: another layout of SharedSegment is another number.
 inline constexpr std::uint32_t kAttached = 0xCA7E0001;
 inline constexpr std::uint32_t kRefused = 0xCA7E0002;
 

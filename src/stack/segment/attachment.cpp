@@ -51,7 +51,7 @@ int connect_to(const char* path, FileDescriptor& socket) {
 }  // namespace
 
 Result<ipc::Mapping> map_segment(FileDescriptor memory, SegmentShape const& shape) {
-  return ipc::Mapping::map(std::move(memory), Segment::bytes(shape), 0, ipc::Pages::kWhenWritten);
+  return ipc::Mapping::map(std::move(memory), SharedSegment::bytes(shape), 0, ipc::Pages::kWhenWritten);
 }
 
 int Attachment::open(const char* path, std::unique_ptr<Attachment>& attachment) {
@@ -217,7 +217,7 @@ int Attachment::listen(std::uint16_t port, int backlog) {
   while (std::ranges::find(listeners_, number, &Listener::number) != listeners_.end()) {
     ++number;
   }
-  if (number == Segment::kListeners) {
+  if (number == SharedSegment::kListeners) {
     return -ENOSPC;
   }
   listeners_.push_back({.number = number, .port = port, .waiting = {}});

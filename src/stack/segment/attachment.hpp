@@ -59,7 +59,7 @@ class Attachment {
   void commit(Session& session, std::uint32_t count);
   void shutdown(Session& session);
   void end(Session& session, AppLine::Wish how);
-  Segment const& segment() const { return segment_; }
+  SharedSegment const& segment() const { return segment_; }
 
  private:
   struct Listener {
@@ -77,7 +77,7 @@ class Attachment {
 
   FileDescriptor socket_;
   ipc::Mapping memory_;
-  Segment segment_;
+  SharedSegment segment_;
   ipc::RingReader<std::uint32_t> events_;
   ipc::RingWriter<std::uint32_t> commands_;
   std::vector<Session> sessions_;

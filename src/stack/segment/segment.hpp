@@ -75,7 +75,7 @@ struct alignas(64) ListenerLine {
 /// A segment's parts: two rings of numbers, lines, FIFOs. A number below `sessions` is a session's, others a
 /// listener's. A number is in a ring once at most (`notified`, `commanded`), so a ring cannot overflow, unless the
 /// other end lies. A view; zeroed memory is a segment without connections.
-class Segment {
+class SharedSegment {
  public:
   static constexpr std::uint32_t kListeners = 16;
   static constexpr std::size_t kPage = 4096;
@@ -83,7 +83,7 @@ class Segment {
   /// Precondition: is_possible(shape).
   static std::size_t bytes(SegmentShape const& shape) { return fifos_at(shape) + fifo_bytes(shape) * shape.sessions; }
   /// `memory`: bytes(shape) bytes, aligned to a page.
-  Segment(std::span<std::byte> memory, SegmentShape const& shape) : memory_(memory.data()), shape_(shape) {}
+  SharedSegment(std::span<std::byte> memory, SegmentShape const& shape) : memory_(memory.data()), shape_(shape) {}
 
   SegmentShape const& shape() const { return shape_; }
   ipc::RingHead& events_head() const { return at<ipc::RingHead>(0); }

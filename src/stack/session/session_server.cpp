@@ -106,7 +106,7 @@ struct SessionServer::Worker {
   FileDescriptor socket;
   std::shared_ptr<ipc::Mapping> memory;
   bool is_reachable;  ///< for engines
-  Segment segment;
+  SharedSegment segment;
   ipc::RingWriter<std::uint32_t> events;
   ipc::RingReader<std::uint32_t> commands;
   std::vector<Session> sessions;
@@ -209,7 +209,7 @@ void SessionServer::return_connection(Session& session) {
   }
   stage_->close(std::move(session.tx));
   place(*next, connection, session.local, session.peer);
-  Segment const& segment = next->worker->segment;
+  SharedSegment const& segment = next->worker->segment;
   // both FIFOs have received from their start on: the application that returns it consumed no bytes
   std::memcpy(segment.rx(next->slot).data(), worker.segment.rx(session.slot).data(), session.received);
   next->received = session.received;
@@ -279,7 +279,7 @@ void SessionServer::changed(TxSession& tx) {
   if (session.state != Session::State::kOpen) {
     return;
   }
-  Segment const& segment = session.worker->segment;
+  SharedSegment const& segment = session.worker->segment;
   segment.stack_line(session.slot).freed.store(tx.freed, std::memory_order_release);
   AppLine& wishes = segment.app_line(session.slot);
   // the application sets this, then looks at `freed` again
@@ -427,7 +427,7 @@ bool SessionServer::serve(Worker& worker) {
     const std::uint32_t sessions = worker.segment.shape().sessions;
     if (number < sessions) {
       serve_session(worker, worker.sessions[number]);
-    } else if (number - sessions < Segment::kListeners) {
+    } else if (number - sessions < SharedSegment::kListeners) {
       serve_listener(worker, number - sessions);
     } else {
       ++counters_.violations;

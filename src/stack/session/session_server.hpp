@@ -43,9 +43,9 @@ class SessionServer final : public TcpEvents {
   void start(Tcp& tcp, TxStage& stage);
   /// Resets all connections. Before Tcp ends.
   void stop();
-  /// Adds an application. `memory` has Segment::bytes(shape) bytes, zeroed, and `socket` is its connection: each end
-  /// wakes the other one by bytes, and its end is the application's. `is_reachable`: engines reach
-  /// the memory; else the CPU makes its copies. Precondition: is_possible(shape).
+  /// Adds an application. `memory` has SharedSegment::bytes(shape) bytes, zeroed, and `socket` is its connection: each
+  /// end wakes the other one by bytes, and its end is the application's. `is_reachable`: engines reach the memory; else
+  /// the CPU makes its copies. Precondition: is_possible(shape).
   void attach(std::shared_ptr<ipc::Mapping> memory, SegmentShape const& shape, FileDescriptor socket,
               bool is_reachable = true);
   /// Serves commands and copies, ends sessions, and detaches dead applications. Whether there was anything to do.

@@ -53,8 +53,8 @@ class Stack {
 
   std::unique_ptr<Attachment> attach() {
     auto ends = *ipc::make_socket_pair();
-    auto memory = *ipc::Mapping::create("sessions", Segment::bytes(kShape));
-    auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), Segment::bytes(kShape));
+    auto memory = *ipc::Mapping::create("sessions", SharedSegment::bytes(kShape));
+    auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), SharedSegment::bytes(kShape));
     server.attach(std::make_shared<ipc::Mapping>(std::move(memory)), kShape, std::move(ends.first));
     return std::make_unique<Attachment>(std::move(again), kShape, std::move(ends.second));
   }
@@ -470,7 +470,7 @@ TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
     auto hostile = stack_.attach();
     ASSERT_EQ(stack_.listen(*honest), 0);
     ASSERT_EQ(stack_.listen(*hostile, kPort + 1), 0);
-    Segment const& segment = hostile->segment();
+    SharedSegment const& segment = hostile->segment();
     const std::size_t control_bytes = segment.rx(0).data() - reinterpret_cast<std::byte*>(&segment.events_head());
     auto* const control = reinterpret_cast<std::byte*>(&segment.events_head());
     for (int i = 0; i < 6; ++i) {
