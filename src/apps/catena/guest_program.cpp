@@ -16,9 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
+
+#include "base/sandbox/proc.hpp"
 
 namespace catena::cli {
 namespace {
@@ -29,16 +30,11 @@ constexpr int kBySignal = 128;
 
 /// The parent of a process; 0 where it is not known.
 pid_t parent_of(pid_t pid) {
-  std::ifstream file(concat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');  // the name may have spaces
-  pid_t parent = 0;
-  if (name_end != std::string::npos && name_end + 4 < text.size()) {
-    std::from_chars(&text[name_end + 4], text.data() + text.size(), parent);
-  }
-  return parent;
+  const auto stat = sandbox::read_process_stat(pid);
+  return stat ? stat->parent : 0;
 }
+
+int exit_status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status); }
 
 /// Sends `signal` to all processes whose parent is this one.
 void signal_children(int signal) {
@@ -123,7 +119,7 @@ bool read_environment(int from) {
       }
       if (ended == program) {
         has_ended = true;
-        result = WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status);
+        result = exit_status_of(status);
       }
     }
     if (has_ended && last_signal != 0) {
@@ -193,7 +189,7 @@ int GuestProgram::wait() {
     }
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) != 0) {
-      return WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status);
+      return exit_status_of(status);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "stack/copy/engine_table.hpp"
 #include "stack/process/stack_host.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <fmt/format.h>
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -53,15 +53,14 @@ struct StackArguments {
 Result<stack::InterfaceAddress> parse_address(std::string const& text) {
   const std::size_t slash = text.find('/');
   const auto address = packet::Address::parse(std::string_view(text).substr(0, slash));
-  unsigned prefix = 0;
-  const char* const end = text.data() + text.size();
-  const char* const begin = slash == std::string::npos ? end : text.data() + slash + 1;
-  const auto parsed = std::from_chars(begin, end, prefix);
-  if (!address || parsed.ec != std::errc() || parsed.ptr != end || prefix > (address->is_v4() ? 32U : 128U)) {
+  const std::string_view length =
+      slash == std::string::npos ? std::string_view() : std::string_view(text).substr(slash + 1);
+  const std::optional<std::uint64_t> prefix = parse_decimal(length, address && address->is_v4() ? 32 : 128);
+  if (!address || !prefix) {
     return absl::InvalidArgumentError(
         concat("'", text, "' is no address of an interface: write 10.123.0.2/24 or fd00::2/64"));
   }
-  return stack::InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
+  return stack::InterfaceAddress{*address, static_cast<std::uint8_t>(*prefix)};
 }
 
 Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {

@@ -93,7 +93,7 @@ void StackHost::let_in() {
   }
   RefusedBody refused{.error = EACCES};
   if (!options_.may_attach || options_.may_attach(peer.pid)) {
-    Status const admitted = process_->admit(FileDescriptor(::dup(connection.get())));
+    Status const admitted = process_->admit(connection.get());
     if (admitted.ok()) {
       return;
     }

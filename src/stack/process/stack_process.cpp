@@ -109,12 +109,12 @@ StackReport StackProcess::report() const {
   return report_;
 }
 
-Status StackProcess::admit(FileDescriptor connection) {
+Status StackProcess::admit(int connection) {
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor memory,
                           ipc::make_peer_memory("catena_sessions", SharedSegment::bytes(shape_)));
   const std::lock_guard lock(sending_);
   CATENA_RETURN_IF_ERROR(
-      ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kConnection), {}, connection.get()));
+      ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kConnection), {}, connection));
   return ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get());
 }
 
