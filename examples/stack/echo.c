@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVENTS = 64 };
+#include "serve.h"
 
 /* Moves what there is and what there is space for. 0: the session goes on. */
 static int echo(catena_stack* stack, catena_session session) {
@@ -29,6 +29,12 @@ static int echo(catena_stack* stack, catena_session session) {
   }
 }
 
+static void go_on(catena_stack* stack, catena_session session) {
+  if (echo(stack, session) != 0) {
+    catena_session_close(stack, session);
+  }
+}
+
 int main(int count, char** words) {
   const char* const path = getenv("CATENA_STACK");
   const uint16_t port = (uint16_t)(count == 2 ? atoi(words[1]) : 7);
@@ -38,26 +44,7 @@ int main(int count, char** words) {
     return 2;
   }
   int error = catena_stack_attach(path, &stack);
-  error = error != 0 ? error : catena_stack_listen(stack, port, CATENA_MAX_BACKLOG);
-  while (error == 0) {
-    catena_event events[MOST_EVENTS];
-    catena_session session;
-    const int changed = catena_stack_events(stack, events, MOST_EVENTS);
-    for (int i = 0; i < changed; ++i) {
-      while ((events[i].events & CATENA_ACCEPTABLE) != 0 && catena_stack_accept(stack, port, &session) == 0) {
-        if (echo(stack, session) != 0) {
-          catena_session_close(stack, session);
-        }
-      }
-      if (events[i].session != 0 && echo(stack, events[i].session) != 0) {
-        catena_session_close(stack, events[i].session);
-      }
-    }
-    if (changed <= 0) {
-      error = changed < 0 ? changed : catena_stack_wait(stack, -1);
-      error = error > 0 || error == -EINTR ? 0 : error;
-    }
-  }
+  error = error != 0 ? error : serve(stack, port, &go_on);
   fprintf(stderr, "echo: %s\n", strerror(-error));
   return 1;
 }

@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_EVENTS = 64, MOST_SESSIONS = 65536, MOST_HEAD = 4096, MOST_ANSWER = 256 };
+#include "serve.h"
+
+enum { MOST_SESSIONS = 65536, MOST_HEAD = 4096, MOST_ANSWER = 256 };
 
 /* A session: what it asks, and what it is sent. */
 struct answer {
@@ -117,7 +119,7 @@ static int take_request(catena_stack* stack, catena_session session, struct answ
   }
 }
 
-static void serve(catena_stack* stack, catena_session session) {
+static void answer_requests(catena_stack* stack, catena_session session) {
   const uint32_t slot = (uint32_t)session;
   if (slot >= MOST_SESSIONS) {
     catena_session_abort(stack, session);
@@ -156,24 +158,7 @@ int main(int count, char** words) {
   const uint16_t port = (uint16_t)atoi(words[1]);
   folder = open(words[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int error = folder < 0 ? -errno : catena_stack_attach(path, &stack);
-  error = error != 0 ? error : catena_stack_listen(stack, port, CATENA_MAX_BACKLOG);
-  while (error == 0) {
-    catena_event events[MOST_EVENTS];
-    catena_session session;
-    const int changed = catena_stack_events(stack, events, MOST_EVENTS);
-    for (int i = 0; i < changed; ++i) {
-      while ((events[i].events & CATENA_ACCEPTABLE) != 0 && catena_stack_accept(stack, port, &session) == 0) {
-        serve(stack, session);
-      }
-      if (events[i].session != 0) {
-        serve(stack, events[i].session);
-      }
-    }
-    if (changed <= 0) {
-      error = changed < 0 ? changed : catena_stack_wait(stack, -1);
-      error = error > 0 || error == -EINTR ? 0 : error;
-    }
-  }
+  error = error != 0 ? error : serve(stack, port, &answer_requests);
   fprintf(stderr, "file_server: %s\n", strerror(-error));
   return 1;
 }
