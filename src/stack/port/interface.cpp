@@ -14,16 +14,15 @@
 #include <cstring>
 
 #include "base/core/file_descriptor.hpp"
+#include "stack/port/vnet_port.hpp"
 
 namespace catena::stack {
 namespace {
 
 Status failed(std::string const& interface, std::string_view what) {
-  const std::string text = concat(interface, ": ", what, ": ", std::strerror(errno));
-  if (errno == EPERM || errno == EACCES) {
-    return absl::PermissionDeniedError(concat(text, "; addresses need CAP_NET_ADMIN"));
-  }
-  return errno == ENODEV ? absl::NotFoundError(text) : absl::UnavailableError(text);
+  const std::string action = concat(interface, ": ", what);
+  return errno == ENODEV ? absl::NotFoundError(concat(action, ": ", std::strerror(errno)))
+                         : kernel_error(action, "addresses need CAP_NET_ADMIN");
 }
 
 ifreq request_of(std::string const& interface) {
