@@ -2,6 +2,7 @@
 #include "chain/placing.hpp"
 
 #include "chain/instances.hpp"
+#include "io/source.hpp"
 #include "nf/named_files.hpp"
 
 #include <catena/core/text.hpp>

@@ -50,13 +50,13 @@ void expect_like_libc(std::string const& text) {
 }
 
 TEST(Address, ipv4_is_mapped) {
-  constexpr Address address = Address::of_v4(0xC0000201);
-  EXPECT_TRUE(address.is_v4());
-  EXPECT_EQ(address.v4(), 0xC0000201);
-  EXPECT_EQ(bytes_of(address), (AddressBytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 192, 0, 2, 1}));
-  EXPECT_EQ(Address::parse("::ffff:192.0.2.1"), address);
-  EXPECT_EQ(Address::parse("::ffff:c000:201"), address);
-  EXPECT_EQ(Address::parse("192.0.2.1"), address);
+  constexpr Address kAddress = Address::of_v4(0xC0000201);
+  EXPECT_TRUE(kAddress.is_v4());
+  EXPECT_EQ(kAddress.v4(), 0xC0000201);
+  EXPECT_EQ(bytes_of(kAddress), (AddressBytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 192, 0, 2, 1}));
+  EXPECT_EQ(Address::parse("::ffff:192.0.2.1"), kAddress);
+  EXPECT_EQ(Address::parse("::ffff:c000:201"), kAddress);
+  EXPECT_EQ(Address::parse("192.0.2.1"), kAddress);
 }
 
 TEST(Address, neighbours_of_the_mapped_ones_are_ipv6) {
