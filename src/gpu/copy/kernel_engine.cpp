@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -20,21 +21,31 @@ using hostcopy::Engine;
 using hostcopy::Move;
 
 constexpr std::string_view kMoveKernel = "catena_move";
-constexpr std::uint32_t kBatchJobs = 16;  ///< from 16 copies a launch on, its cost hardly counts (docs/performance.md)
+constexpr std::uint32_t kBatchJobs = 32;  ///< the cost of a launch is that of copying about 32 KB
 constexpr std::size_t kBatches = 8;       ///< in flight
 constexpr std::uint32_t kGroupSize = 256;
 constexpr std::uint32_t kPartBytes = 16 * 1024;
-constexpr std::uint32_t kBatchParts = 4096;
 constexpr std::uint32_t kLargestMove = 1U << 20U;
+
+/// A job of a launch: the parts from that of the job before on.
+struct BatchJob {
+  Engine::Job job;
+  std::uint32_t end_part;
+};
 
 /// Jobs of one launch.
 struct MoveBatch {
-  std::unique_ptr<device::PinnedBuffer> memory;  ///< kBatchParts parts
-  std::vector<Engine::Job> jobs;
+  std::unique_ptr<device::PinnedBuffer> memory;  ///< a MoveTable
+  std::vector<BatchJob> jobs;
   std::uint32_t parts = 0;
-  std::unique_ptr<device::Event> done;  ///< null: not launched
+  std::uint32_t launch = 0;  ///< its number
+  std::size_t completed_jobs = 0;
+  std::uint32_t copied_parts = 0;
 
-  MovePart* part_at(std::size_t index) { return reinterpret_cast<MovePart*>(memory->bytes().data()) + index; }
+  MoveTable& table() { return *reinterpret_cast<MoveTable*>(memory->bytes().data()); }
+  bool is_copied(std::uint32_t part) {
+    return std::atomic_ref(table().copied[part]).load(std::memory_order_acquire) == launch;
+  }
 };
 
 class KernelEngine final : public Engine {
@@ -53,10 +64,11 @@ class KernelEngine final : public Engine {
     batches_.clear();
     for (std::size_t i = 0; i < kBatches; ++i) {
       MoveBatch& batch = batches_.emplace_back();
-      CATENA_ASSIGN_OR_RETURN(batch.memory, device_->allocate_pinned(kBatchParts * sizeof(MovePart)));
+      CATENA_ASSIGN_OR_RETURN(batch.memory, device_->allocate_pinned(sizeof(MoveTable)));
       if (batch.memory->window() == nullptr) {
         return absl::UnavailableError(concat(device_->info().name, " cannot access host memory"));
       }
+      std::ranges::fill(batch.table().copied, launches_);
       batch.jobs.reserve(kBatchJobs);
     }
     return absl::OkStatus();
@@ -79,13 +91,13 @@ class KernelEngine final : public Engine {
       }
       parts += (move.bytes + kPartBytes - 1) / kPartBytes;
     }
-    if (parts > kBatchParts || moves.size() > limits_.moves) {
+    if (parts > kMoveParts || moves.size() > limits_.moves) {
       return absl::InvalidArgumentError("a job of more moves than were configured");
     }
     if (jobs_ == limits_.jobs) {
       return absl::ResourceExhaustedError("as many jobs as configured are in flight");
     }
-    if (launched_ < kBatches && batches_[launched_].parts + parts > kBatchParts) {
+    if (launched_ < kBatches && batches_[launched_].parts + parts > kMoveParts) {
       CATENA_RETURN_IF_ERROR(launch());
     }
     if (launched_ == kBatches) {
@@ -95,8 +107,9 @@ class KernelEngine final : public Engine {
     for (Move const& move : moves) {
       add(batch, move);
     }
-    batch.jobs.push_back(job);
+    batch.jobs.push_back({job, batch.parts});
     ++jobs_;
+    has_come_since_poll_ = true;
     return batch.jobs.size() == kBatchJobs ? launch() : absl::OkStatus();
   }
 
@@ -111,14 +124,18 @@ class KernelEngine final : public Engine {
 
   Result<std::optional<Completion>> peek_copy() override {
     if (completed_.empty()) {
+      collect();
+    }
+    // jobs wait for more as long as some come between two fruitless polls: a launch costs the same for one and for many
+    if (completed_.empty() && !std::exchange(has_come_since_poll_, false)) {
       CATENA_RETURN_IF_ERROR(launch());
-      CATENA_RETURN_IF_ERROR(collect());
     }
     return completed_.empty() ? std::nullopt : std::optional(Completion{completed_.front(), true});
   }
 
   bool stop() override {
-    return launched_ == 0 || device_->is_gone();  // a launch that does not end cannot be stopped
+    // a launch that does not end cannot be stopped, one that failed is over: the driver tells when asked
+    return launched_ == 0 || !stream_->record().ok() || device_->is_gone();
   }
 
  private:
@@ -144,8 +161,8 @@ class KernelEngine final : public Engine {
     const auto from_at = static_cast<u64>(move.from - windows_[from].memory.data());
     const auto to_at = static_cast<u64>(move.to - windows_[to].memory.data());
     for (std::uint32_t begin = 0; begin < move.bytes; begin += kPartBytes) {
-      *batch.part_at(batch.parts++) = {from_at + begin, to_at + begin, std::min(kPartBytes, move.bytes - begin), from,
-                                       to};
+      batch.table().parts[batch.parts++] = {from_at + begin, to_at + begin, std::min(kPartBytes, move.bytes - begin),
+                                            from, to};
     }
   }
 
@@ -155,8 +172,9 @@ class KernelEngine final : public Engine {
       return absl::OkStatus();
     }
     MoveBatch& batch = batches_[launched_];
+    batch.launch = ++launches_;
     if (batch.parts > 0) {
-      const MoveParams params{batch.parts};
+      const MoveParams params{batch.parts, batch.launch};
       std::array<device::KernelArgument, kMoveWindows + 3> arguments;
       arguments[0] = batch.memory->window();
       for (std::size_t i = 0; i < kMoveWindows; ++i) {
@@ -166,27 +184,30 @@ class KernelEngine final : public Engine {
       arguments[2 + kMoveWindows] = device::BufferSizes{};
       CATENA_RETURN_IF_ERROR(stream_->launch(*kernel_, {.groups = batch.parts, .group_size = kGroupSize}, arguments));
     }
-    CATENA_ASSIGN_OR_RETURN(batch.done, stream_->record());
     ++launched_;
-    return absl::OkStatus();
+    return stream_->flush();
   }
 
-  /// Takes the jobs of launches that are done.
-  Status collect() {
+  /// Takes the jobs whose parts are in place, in order.
+  void collect() {
     while (launched_ > 0) {
-      CATENA_ASSIGN_OR_RETURN(const bool is_done, batches_.front().done->ready());
-      if (!is_done) {
+      MoveBatch& oldest = batches_.front();
+      while (oldest.copied_parts < oldest.parts && oldest.is_copied(oldest.copied_parts)) {
+        ++oldest.copied_parts;
+      }
+      while (oldest.completed_jobs < oldest.jobs.size() &&
+             oldest.jobs[oldest.completed_jobs].end_part <= oldest.copied_parts) {
+        completed_.push_back(oldest.jobs[oldest.completed_jobs++].job);
+      }
+      if (oldest.completed_jobs < oldest.jobs.size()) {
         break;
       }
-      MoveBatch& oldest = batches_.front();
-      completed_.insert(completed_.end(), oldest.jobs.begin(), oldest.jobs.end());
       oldest.jobs.clear();
-      oldest.parts = 0;
-      oldest.done.reset();
+      oldest.parts = oldest.copied_parts = 0;
+      oldest.completed_jobs = 0;
       std::rotate(batches_.begin(), batches_.begin() + 1, batches_.end());
       --launched_;
     }
-    return absl::OkStatus();
   }
 
   std::shared_ptr<device::Device> device_;
@@ -197,6 +218,8 @@ class KernelEngine final : public Engine {
   std::size_t launched_ = 0;
   std::deque<Job> completed_;
   std::uint32_t jobs_ = 0;  ///< enqueued and not dequeued
+  std::uint32_t launches_ = 0;
+  bool has_come_since_poll_ = false;  ///< a job, since the last poll that found none complete
   Limits limits_{};
   std::unique_ptr<device::Stream> stream_;  ///< last member: waits for launches
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy engine's kernel: moves bytes within host memory that is mapped. A work-group per part of a move.
+// The copy engine's kernel: moves bytes within host memory that is mapped. A work-group per part of a move, which tells the
+// host that the part is in place, so that nobody needs to ask the driver.
 #include <catena/kernel/dialect.hpp>
 #include <catena/kernel/launch_params.hpp>
 
@@ -7,14 +8,17 @@
 
 #if defined(__CUDACC_RTC__)
 #define CATENA_MOVE_KERNEL(name)                                                                               \
-  extern "C" __global__ void name(const catena::u8* parts, catena::u8* window_0, catena::u8* window_1,         \
+  extern "C" __global__ void name(catena::u8* table, catena::u8* window_0, catena::u8* window_1,               \
                                   catena::u8* window_2, catena::u8* window_3, catena::copy::MoveParams params, \
                                   catena::copy::MoveSizes sizes)
+/// Earlier writes of the work-item reach the host before later ones.
+inline void fence_for_host() { __threadfence_system(); }
 #else
 #define CATENA_MOVE_KERNEL(name)                                                                                     \
-  __kernel void name(__global const catena::u8* parts, __global catena::u8* window_0, __global catena::u8* window_1, \
+  __kernel void name(__global catena::u8* table, __global catena::u8* window_0, __global catena::u8* window_1, \
                      __global catena::u8* window_2, __global catena::u8* window_3, catena::copy::MoveParams params,  \
                      catena::copy::MoveSizes sizes, __local catena::u8* /*unused*/)
+inline void fence_for_host() {}  // the barrier is one, and the host's own cores are the device
 #endif
 
 namespace catena::copy {
@@ -86,14 +90,22 @@ inline void copy_part(u8* to, const u8* from, u32 bytes) {
 CATENA_MOVE_KERNEL(catena_move) {
   using catena::kernel::lies_in;
   const catena::u32 at = catena::kernel::group_id();
-  if (at >= params.parts || params.parts > sizes.parts / sizeof(catena::copy::MovePart)) {
+  if (at >= params.parts || at >= catena::copy::kMoveParts || sizes.table < sizeof(catena::copy::MoveTable)) {
     return;
   }
   catena::u8* const windows[catena::copy::kMoveWindows] = {window_0, window_1, window_2, window_3};
-  const catena::copy::MovePart part = reinterpret_cast<const catena::copy::MovePart*>(parts)[at];
-  if (part.from_window < catena::copy::kMoveWindows && part.to_window < catena::copy::kMoveWindows &&
-      lies_in(part.from, part.bytes, sizes.windows[part.from_window]) &&
-      lies_in(part.to, part.bytes, sizes.windows[part.to_window])) {
+  catena::copy::MoveTable* const shared = reinterpret_cast<catena::copy::MoveTable*>(table);
+  const catena::copy::MovePart part = shared->parts[at];
+  const bool is_right = part.from_window < catena::copy::kMoveWindows && part.to_window < catena::copy::kMoveWindows &&
+                        lies_in(part.from, part.bytes, sizes.windows[part.from_window]) &&
+                        lies_in(part.to, part.bytes, sizes.windows[part.to_window]);
+  if (is_right) {
     catena::copy::copy_part(windows[part.to_window] + part.to, windows[part.from_window] + part.from, part.bytes);
+  }
+  fence_for_host();
+  catena::kernel::barrier_all();
+  if (is_right && catena::kernel::local_id() == 0) {
+    fence_for_host();
+    *static_cast<volatile catena::u32*>(&shared->copied[at]) = params.launch;
   }
 }

@@ -19,13 +19,24 @@ struct MovePart {
 };
 static_assert(sizeof(MovePart) == 24);
 
-struct MoveParams {
-  u64 parts;
+/// Parts of a launch at most.
+inline constexpr u32 kMoveParts = 4096;
+
+/// What host and kernel share of a launch, in host memory.
+struct MoveTable {
+  MovePart parts[kMoveParts];
+  u32 copied[kMoveParts];  ///< MoveParams::launch, once the part is in place
 };
+
+struct MoveParams {
+  u32 parts;
+  u32 launch;  ///< number of the launch; not that of the table's last one
+};
+static_assert(sizeof(MoveParams) == 8);
 
 /// Sizes of the kernel's buffers in bytes, passed by value; see kernel::LaunchSizes.
 struct MoveSizes {
-  u64 parts;
+  u64 table;
   u64 windows[kMoveWindows];
   u64 local;
 };

@@ -86,16 +86,18 @@ bool is_file_in_memory(int descriptor) {
 
 /// DPDK makes files in memory with mode 0777.
 void close_memory_to_others() {
-  int closed = -1;  // half a million pages may be of one file
+  int seen = -1;  // half a million pages may be of one descriptor
   const auto close = [](rte_memseg_list const*, rte_memseg const* segment, void* last) {
     const int file = rte_memseg_get_fd_thread_unsafe(segment);  // the walk has the lock
-    if (file >= 0 && file != *static_cast<int*>(last) && is_file_in_memory(file)) {
-      ::fchmod(file, S_IRUSR | S_IWUSR);
+    if (file >= 0 && file != *static_cast<int*>(last)) {
       *static_cast<int*>(last) = file;
+      if (is_file_in_memory(file)) {
+        ::fchmod(file, S_IRUSR | S_IWUSR);
+      }
     }
     return 0;
   };
-  rte_memseg_walk(close, &closed);
+  rte_memseg_walk(close, &seen);
 }
 
 /// DPDK makes a folder for what its processes have in common, in /tmp where a user has none of his own: the second user
