@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy engine's kernel: moves bytes within host memory that is mapped. A work-group per part of a move, which tells the
-// host that the part is in place, so that nobody needs to ask the driver.
+// The copy engine's kernel: moves bytes within host memory that is mapped. A work-group per part of a move, which tells
+// the host that the part is in place, so that nobody needs to ask the driver.
 #include <catena/kernel/dialect.hpp>
 #include <catena/kernel/launch_params.hpp>
 
 #include "gpu/copy/move_params.hpp"
 
 #if defined(__CUDACC_RTC__)
-#define CATENA_MOVE_KERNEL(name)                                                                               \
-  extern "C" __global__ void name(catena::u8* table, catena::u8* window_0, catena::u8* window_1,               \
-                                  catena::u8* window_2, catena::u8* window_3, catena::copy::MoveParams params, \
+#define CATENA_MOVE_KERNEL(name)                                                                                       \
+  extern "C" __global__ void name(catena::u8* table, catena::u8* window_0, catena::u8* window_1, catena::u8* window_2, \
+                                  catena::u8* window_3, catena::copy::MoveParams params,                               \
                                   catena::copy::MoveSizes sizes)
 /// Earlier writes of the work-item reach the host before later ones.
 inline void fence_for_host() { __threadfence_system(); }
 #else
-#define CATENA_MOVE_KERNEL(name)                                                                                     \
-  __kernel void name(__global catena::u8* table, __global catena::u8* window_0, __global catena::u8* window_1, \
-                     __global catena::u8* window_2, __global catena::u8* window_3, catena::copy::MoveParams params,  \
+#define CATENA_MOVE_KERNEL(name)                                                                                    \
+  __kernel void name(__global catena::u8* table, __global catena::u8* window_0, __global catena::u8* window_1,      \
+                     __global catena::u8* window_2, __global catena::u8* window_3, catena::copy::MoveParams params, \
                      catena::copy::MoveSizes sizes, __local catena::u8* /*unused*/)
 inline void fence_for_host() {}  // the barrier is one, and the host's own cores are the device
 #endif
