@@ -106,6 +106,6 @@ CATENA_MOVE_KERNEL(catena_move) {
   catena::kernel::barrier_all();
   if (is_right && catena::kernel::local_id() == 0) {
     fence_for_host();
-    *static_cast<volatile catena::u32*>(&shared->copied[at]) = params.launch;
+    shared->copied[at] = params.launch;
   }
 }

@@ -21,6 +21,7 @@
 #include "stack/segment/attachment.hpp"
 #include "stack/session/session_server.hpp"
 #include "stack/session/testing/fake_tcp.hpp"
+#include "stack/session/testing/local_stack.hpp"
 
 namespace catena::stack {
 namespace {
@@ -28,71 +29,16 @@ namespace {
 using hostcopy::testing::FaultyEngine;
 using hostcopy::testing::FaultyEngineScript;
 using testing::FakeTcp;
+using testing::LocalStack;
 
 constexpr SegmentShape kShape{.sessions = 8, .rx_bytes = 4096, .tx_bytes = 64 * 1024};
-constexpr std::uint16_t kPort = 80;
+constexpr std::uint16_t kPort = LocalStack::kPort;
 
 using Random = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
 
 std::byte byte_of(std::size_t stream, std::size_t at) {
   return static_cast<std::byte>((stream * 131 + at * 7 + (at >> 9U)) & 0xFFU);
 }
-
-/// A stack without a process: its parts, and applications in this one.
-class Stack {
- public:
-  Stack(TxOptions const& options, std::vector<hostcopy::AcceleratorPool::Member> engines, std::uint32_t seed)
-      : tcp(server, seed),
-        pool_(std::move(engines), {.jobs = 16, .moves = 1}),
-        accelerator_(pool_, {.patience = std::chrono::milliseconds(2), .verify_every = 1}),
-        buffers_(*TxBuffers::create(std::size_t{4} << 20U)),
-        stage_(std::make_unique<TxStage>(options, tcp, accelerator_, buffers_, clock_)) {
-    server.start(tcp, *stage_);
-  }
-  ~Stack() { server.stop(); }
-
-  std::unique_ptr<Attachment> attach() {
-    auto ends = *ipc::make_socket_pair();
-    auto memory = *ipc::Mapping::create("sessions", SharedSegment::bytes(kShape));
-    auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), SharedSegment::bytes(kShape));
-    server.attach(std::make_shared<ipc::Mapping>(std::move(memory)), kShape, std::move(ends.first));
-    return std::make_unique<Attachment>(std::move(again), kShape, std::move(ends.second));
-  }
-  /// The call waits for the stack, so that must run meanwhile.
-  int listen(Attachment& application, std::uint16_t port = kPort) {
-    return meanwhile([&] { return application.listen(port, 5); });
-  }
-  int unlisten(Attachment& application, std::uint16_t port = kPort) {
-    return meanwhile([&] { return application.unlisten(port); });
-  }
-  void poll() { server.poll(std::chrono::steady_clock::now()); }
-  std::uint32_t buffers_in_use() const { return buffers_.in_use(); }
-  TxCounters const& counters() const { return stage_->counters(); }
-
-  SessionServer server;
-  FakeTcp tcp;
-
- private:
-  template <typename Call>
-  int meanwhile(Call const& call) {
-    std::atomic<bool> is_over = false;
-    int answer = 0;
-    std::thread asks([&] {
-      answer = call();
-      is_over = true;
-    });
-    while (!is_over) {
-      poll();
-    }
-    asks.join();
-    return answer;
-  }
-  hostcopy::AcceleratorPool pool_;
-  hostcopy::Accelerator accelerator_;
-  PartClock clock_;
-  TxBuffers buffers_;
-  std::unique_ptr<TxStage> stage_;
-};
 
 /// Accepts all connections that wait.
 std::vector<catena_session> accept_all(Attachment& attachment) {
@@ -216,7 +162,7 @@ void run_schedule(CopyMode mode, std::uint32_t seed) {
   Engines engines = random_engines(random);
   TxOptions options{.mode = mode, .threshold = static_cast<std::uint32_t>(random() % 4000), .poll_at = 2};
   options.poll_every = std::chrono::nanoseconds(random() % 3 * 1000);
-  Stack stack(options, std::move(engines.members), seed);
+  LocalStack stack(options, kShape, std::move(engines.members), seed);
   const std::unique_ptr<Attachment> attachment = stack.attach();
   ASSERT_EQ(stack.listen(*attachment), 0);
   Sender sender(*attachment, random);
@@ -287,7 +233,7 @@ class Sessions : public ::testing::Test {
     return *attachment.find(last_);
   }
 
-  Stack stack_{{.mode = CopyMode::kCpu}, {}, 1};
+  LocalStack stack_{{.mode = CopyMode::kCpu}, kShape, {}, 1};
   catena_session last_ = 0;
 };
 

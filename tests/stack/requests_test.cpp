@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests for bodies of mixed sizes, for every configuration of copies and every copy engine of this machine, one that
+// fails among them: each body equals what was asked for, and sessions and buffers are all back at the end.
+//   CATENA_REQUESTS: of each pair (10,000)
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hostcopy/testing/faulty_engine.hpp"
+#include "io/eal/eal.hpp"
+#include "stack/copy/engine_table.hpp"
+#include "stack/session/testing/local_stack.hpp"
+
+namespace catena::stack {
+namespace {
+
+using hostcopy::testing::FaultyEngine;
+using hostcopy::testing::FaultyEngineScript;
+using testing::FakeTcp;
+using testing::LocalStack;
+
+constexpr SegmentShape kShape{.sessions = 64, .rx_bytes = 4096, .tx_bytes = 64 * 1024};
+constexpr std::size_t kPeers = 48;
+constexpr std::uint32_t kMostBytes = 256 * 1024;
+constexpr std::size_t kPatternBytes = 65'521;  ///< a prime: pieces of one body begin anywhere in it
+constexpr const char* kFaulty = "faulty";      ///< of several engines that fail, one after another
+
+using Random = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
+
+/// What a peer sends.
+struct Request {
+  std::uint32_t bytes;  ///< of the body; at least 1
+  std::uint32_t begin;  ///< in the pattern
+};
+
+/// The pattern, twice as long as a body.
+std::vector<std::byte> const& pattern() {
+  static const std::vector<std::byte> kBytes = [] {
+    Random random(1);
+    std::vector<std::byte> once(kPatternBytes);
+    std::ranges::generate(once, [&] { return static_cast<std::byte>(random()); });
+    std::vector<std::byte> bytes;
+    while (bytes.size() < kMostBytes + kPatternBytes) {
+      bytes.insert(bytes.end(), once.begin(), once.end());
+    }
+    return bytes;
+  }();
+  return kBytes;
+}
+std::span<const std::byte> body_of(Request const& request) {
+  return std::span(pattern()).subspan(request.begin, request.bytes);
+}
+/// Most bodies are small, a few fill the FIFO more than once.
+Request random_request(Random& random) {
+  const std::uint32_t bits = 6 + random() % 11;
+  const std::uint32_t most = random() % 512 == 0 ? kMostBytes : 1U << bits;
+  return {.bytes = 1 + random() % most, .begin = static_cast<std::uint32_t>(random() % kPatternBytes)};
+}
+
+/// An application that answers requests, one after another in each session.
+class Server {
+ public:
+  explicit Server(Attachment& attachment) : attachment_(&attachment) {}
+
+  void step() {
+    std::array<catena_event, 64> events{};
+    while (attachment_->events(events) > 0) {
+    }
+    for (catena_session session = 0; attachment_->accept(LocalStack::kPort, session) == 0;) {
+      open_.push_back({session, {}, 0});
+    }
+    std::erase_if(open_, [this](Open& open) { return !serve(open); });
+  }
+  std::size_t sessions() const { return open_.size(); }
+
+ private:
+  struct Open {
+    catena_session number;
+    Request request;
+    std::uint32_t left;  ///< bytes of the body
+  };
+  /// False: the session is closed.
+  bool serve(Open& open) {
+    Attachment::Session& session = *attachment_->find(open.number);
+    for (;;) {
+      if (open.left == 0 && !read(session, open)) {
+        break;
+      }
+      const std::span<std::byte> space = attachment_->reserve(session);
+      if (space.empty()) {
+        break;
+      }
+      const auto count = std::min(open.left, static_cast<std::uint32_t>(space.size()));
+      std::memcpy(space.data(), body_of(open.request).data() + (open.request.bytes - open.left), count);
+      attachment_->commit(session, count);
+      open.left -= count;
+    }
+    const std::uint32_t state = attachment_->state(session);
+    const bool is_over = (state & CATENA_RESET) != 0 ||
+                         ((state & CATENA_PEER_CLOSED) != 0 && open.left == 0 && attachment_->readable(session) == 0);
+    if (is_over) {
+      attachment_->end(session, AppLine::kClose);
+    }
+    return !is_over;
+  }
+  bool read(Attachment::Session& session, Open& open) {
+    auto* const to = reinterpret_cast<std::byte*>(&open.request);
+    if (attachment_->readable(session) < sizeof(Request)) {
+      return false;
+    }
+    for (std::size_t got = 0; got < sizeof(Request);) {  // the FIFO's end may part it
+      const std::span<const std::byte> piece = attachment_->peek(session);
+      const std::size_t count = std::min(piece.size(), sizeof(Request) - got);
+      std::memcpy(to + got, piece.data(), count);
+      attachment_->consume(session, static_cast<std::uint32_t>(count));
+      got += count;
+    }
+    open.left = open.request.bytes;
+    return true;
+  }
+
+  Attachment* attachment_;
+  std::vector<Open> open_;
+};
+
+/// The peers, each with one request under way.
+class Peers {
+ public:
+  Peers(FakeTcp& tcp, std::uint64_t requests, std::uint32_t seed) : tcp_(&tcp), left_(requests), random_(seed) {}
+
+  void connect() {
+    while (asked_.size() < kPeers && tcp_->connect(LocalStack::kPort)) {
+      asked_.emplace_back();
+      ask(asked_.size() - 1);
+    }
+  }
+  void step() {
+    for (std::size_t peer = 0; peer < asked_.size(); ++peer) {
+      FakeTcp::Connection& connection = tcp_->all()[peer];
+      if (connection.is_over) {
+        continue;
+      }
+      tcp_->acknowledge(peer, 1 + random_() % (2 * kMostBytes));
+      if (asked_[peer].bytes != 0 && connection.arrived.size() >= asked_[peer].bytes) {
+        wrong += std::ranges::equal(connection.arrived, body_of(asked_[peer])) ? 0 : 1;
+        ++answered;
+        connection.arrived.clear();
+        ask(peer);
+      }
+    }
+  }
+  bool is_over() const {
+    return left_ == 0 && std::ranges::all_of(tcp_->all(), [](auto const& each) { return each.is_over; });
+  }
+  std::uint64_t answered = 0;
+  std::uint64_t wrong = 0;
+
+ private:
+  void ask(std::size_t peer) {
+    if (left_ == 0) {
+      asked_[peer] = {};
+      tcp_->close_as_peer(peer);
+      return;
+    }
+    --left_;
+    asked_[peer] = random_request(random_);
+    EXPECT_TRUE(tcp_->send(peer, std::as_bytes(std::span(&asked_[peer], 1))));
+  }
+
+  FakeTcp* tcp_;
+  std::uint64_t left_;
+  Random random_;
+  std::vector<Request> asked_;  ///< by peer; no bytes: none
+};
+
+/// The engines of a case; `scripts` are those of faulty ones.
+std::vector<hostcopy::AcceleratorPool::Member> members_of(std::string const& name,
+                                                          std::vector<FaultyEngineScript>& scripts) {
+  std::vector<hostcopy::AcceleratorPool::Member> members;
+  for (FaultyEngineScript& script : scripts) {
+    members.push_back({.engine = std::make_unique<FaultyEngine>(script), .node = -1});
+  }
+  if (name != kFaulty) {
+    Result<std::unique_ptr<hostcopy::Engine>> engine = hostcopy::open_engine(name, engine_table());
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    members.push_back({.engine = *std::move(engine), .node = -1});
+  }
+  return members;
+}
+
+/// Each fails later than the one before, each in another way; the last one stays.
+std::vector<FaultyEngineScript> faults_of(std::string const& name, std::uint64_t requests) {
+  std::vector<FaultyEngineScript> scripts(name == kFaulty ? 5 : 0);
+  const auto share = static_cast<std::uint32_t>(requests / 64);
+  for (std::uint32_t i = 0; i < scripts.size(); ++i) {
+    scripts[i] = {.seed = i + 1, .mean_polls = 1 + i % 3, .is_ordered = i % 2 == 0};
+  }
+  if (!scripts.empty()) {
+    scripts[0].fails_after = share;
+    for (std::uint32_t lie = 1; lie <= 3; ++lie) {
+      scripts[lie].lies_after = share;
+      scripts[lie].lie = static_cast<FaultyEngineScript::Lie>(lie);
+    }
+  }
+  return scripts;
+}
+
+struct Case {
+  CopyMode mode;
+  std::string engine;  ///< empty: none
+
+  std::string name() const {
+    std::string text = std::string(to_string(mode)) + (engine.empty() ? "" : "_" + engine);
+    std::ranges::replace(text, '-', '_');
+    return text;
+  }
+};
+void PrintTo(Case const& of, std::ostream* to) { *to << of.name(); }
+
+std::vector<Case> cases() {
+  std::vector<Case> all{{CopyMode::kReference, ""}, {CopyMode::kCpu, ""}};
+  std::vector<std::string> engines{kFaulty};
+  for (hostcopy::EngineKind const& kind : engine_table()) {
+    engines.emplace_back(kind.name);
+  }
+  for (std::string const& engine : engines) {
+    for (const CopyMode mode : {CopyMode::kSync, CopyMode::kAsync, CopyMode::kFull}) {
+      all.push_back({mode, engine});
+    }
+  }
+  return all;
+}
+
+class Requests : public ::testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() { ASSERT_EQ(eal::start(), absl::OkStatus()); }  // for DPDK's engines
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);
+    for (hostcopy::EngineKind const& kind : engine_table()) {
+      if (const Status found = kind.name == GetParam().engine ? kind.probe() : absl::OkStatus(); !found.ok()) {
+        GTEST_SKIP() << "no such engine here: " << found.message();
+      }
+    }
+  }
+  void TearDown() override { spdlog::set_level(spdlog::level::info); }
+};
+
+TEST_P(Requests, get_their_bodies) {
+  const char* const wish = std::getenv("CATENA_REQUESTS");
+  const std::uint64_t requests = wish == nullptr ? 10'000 : std::strtoull(wish, nullptr, 10);
+  std::vector<FaultyEngineScript> scripts = faults_of(GetParam().engine, requests);
+  const bool is_faulty = !scripts.empty();
+  const bool has_engine = !GetParam().engine.empty();
+  const hostcopy::AcceleratorOptions accelerator{.patience = std::chrono::seconds(10),
+                                                 .busy_limit = FaultyEngineScript::kNever,
+                                                 .verify_every = is_faulty ? 1U : 0U};
+  LocalStack stack(
+      {.mode = GetParam().mode, .threshold = 1024}, kShape,
+      has_engine ? members_of(GetParam().engine, scripts) : std::vector<hostcopy::AcceleratorPool::Member>(), 1,
+      accelerator);
+  const std::unique_ptr<Attachment> attachment = stack.attach();
+  ASSERT_EQ(stack.listen(*attachment), 0);
+  Server server(*attachment);
+  Peers peers(stack.tcp, requests, 2);
+  for (std::uint64_t round = 0; !peers.is_over() || server.sessions() > 0; ++round) {
+    ASSERT_LT(round, 1000 * requests) << "it hangs after " << peers.answered << " answers";
+    peers.connect();
+    stack.poll();
+    server.step();
+    stack.poll();
+    peers.step();
+  }
+  for (int i = 0; i < 1000; ++i) {
+    stack.poll();  // what engines still hold
+  }
+  EXPECT_EQ(peers.answered, requests);
+  EXPECT_EQ(peers.wrong, 0U);
+  EXPECT_EQ(stack.tcp.faults, 0U);
+  EXPECT_EQ(stack.tcp.connections(), 0U);
+  EXPECT_EQ(stack.buffers_in_use(), 0U);
+  if (has_engine) {
+    EXPECT_GT(stack.accelerator().counters().by_engine, requests / 16);
+    EXPECT_EQ(stack.accelerator().counters().losses, is_faulty ? 4U : 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Requests, ::testing::ValuesIn(cases()), [](auto const& of) { return of.param.name(); });
+
+}  // namespace
+}  // namespace catena::stack
