@@ -8,6 +8,7 @@
 #include "chain/workers.hpp"
 #include "gpu/device/device.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena::cli {
@@ -26,7 +28,24 @@ CLI::Validator taken_by(Parse parse) {
   return CLI::Validator([parse](std::string& value) { return std::string(parse(value).status().message()); }, "");
 }
 
+std::string decimal_error(std::string const& value) {
+  const std::string_view digits = std::string_view(value).substr(value.starts_with('-') ? 1 : 0);
+  return parse_decimal(digits) ? std::string()
+                               : concat("'", value, "' is no decimal number", leading_zeros_advice(value));
+}
+
 }  // namespace
+
+void take_decimal_numbers(CLI::App& command) {
+  for (CLI::Option* const option : command.get_options()) {
+    if (const std::string type = option->get_type_name(); type.starts_with("UINT") || type.starts_with("INT")) {
+      option->check(CLI::Validator(decimal_error, ""));
+    }
+  }
+  for (CLI::App* const below : command.get_subcommands([](CLI::App*) { return true; })) {
+    take_decimal_numbers(*below);
+  }
+}
 
 std::string device_texts() {
   return fmt::format("auto, {} (or cuda:1 ...) or none", fmt::join(device::backend_names(), ", "));
