@@ -59,6 +59,10 @@ int Attachment::open(const char* path, std::unique_ptr<Attachment>& attachment) 
   if (const int error = connect_to(path, socket); error != 0) {
     return error;
   }
+  return attach(std::move(socket), attachment);
+}
+
+int Attachment::attach(FileDescriptor socket, std::unique_ptr<Attachment>& attachment) {
   Result<ipc::Frame> frame = ipc::receive_frame(socket.get(), kMaxFrame);
   RefusedBody refused{};
   if (frame.ok() && frame->call == kRefused && read_body(*frame, refused)) {
