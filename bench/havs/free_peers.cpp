@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <catena/packet/headers.hpp>
+#include "stack/tcp/frame.hpp"
 
 namespace catena::bench {
 namespace {
@@ -17,14 +17,12 @@ constexpr std::uint32_t kClient = 0x0A7B0001;
 constexpr std::array<std::uint8_t, 6> kServerMac{2, 0, 0, 0, 0, 2};
 constexpr std::array<std::uint8_t, 6> kClientMac{2, 0, 0, 0, 0, 1};
 constexpr std::uint16_t kFirstPort = 1024;
-constexpr std::size_t kIp = 14;
+constexpr std::size_t kIp = stack::kEthernetBytes;
 constexpr std::size_t kTcp = 34;
 constexpr std::size_t kData = 54;
+constexpr std::uint16_t kTypeArp = 0x0806;
 constexpr std::size_t kMaxWaits = 65536;
 
-const std::uint8_t* octets(std::span<const std::byte> bytes, std::size_t at) {
-  return reinterpret_cast<const std::uint8_t*>(&bytes[at]);
-}
 void put16(std::span<std::byte> bytes, std::size_t at, std::uint16_t value) {
   bytes[at] = static_cast<std::byte>(value >> 8U);
   bytes[at + 1] = static_cast<std::byte>(value);
@@ -58,23 +56,24 @@ stack::TcpOptions FreePeers::tcp_options() {
 
 bool FreePeers::send(stack::OutgoingFrame const& frame) {
   const std::span<const std::byte> head = frame.parts[0];
-  const std::uint16_t type = packet::load_be16(octets(head, 12));
-  if (type == 0x0806) {
+  if (stack::load_be16(&head[12]) == kTypeArp) {
     queue_.push_back({Kind::kArp, 0});
     return true;
   }
-  if (type != 0x0800 || head.size() < kData) {
+  const std::optional<stack::Segment> segment = stack::find_segment(head, /*is_incoming=*/false);
+  if (!segment) {
     return true;
   }
-  const auto number = static_cast<std::uint32_t>(packet::load_be16(octets(head, kTcp + 2)) - kFirstPort);
+  const auto number = static_cast<std::uint32_t>(segment->remote_port - kFirstPort);
   if (number >= connections_.size()) {
     return true;
   }
   Connection& connection = connections_[number];
-  const std::uint32_t sequence = packet::load_be32(octets(head, kTcp + 4));
-  const std::size_t header = kTcp + 4 * (std::to_integer<std::size_t>(head[kTcp + 12]) >> 4U);
+  const std::byte* const tcp = &head[segment->tcp];
+  const std::uint32_t sequence = stack::load_be32(tcp + 4);
+  const std::size_t header = segment->tcp + 4 * (std::to_integer<std::size_t>(tcp[12]) >> 4U);
   constexpr std::byte kSyn{2};
-  if ((head[kTcp + 13] & kSyn) != std::byte{0}) {
+  if ((tcp[13] & kSyn) != std::byte{0}) {
     connection.received = sequence + 1;
     ++connection.sent;
     queue_.push_back({Kind::kRequest, number});
@@ -133,9 +132,9 @@ std::span<const std::byte> FreePeers::make_frame(Next const& next) {
   put_mac(frame, 0, kServerMac);
   put_mac(frame, 6, kClientMac);
   if (next.kind == Kind::kArp) {
-    put16(frame, 12, 0x0806);
+    put16(frame, 12, kTypeArp);
     put16(frame, 14, 1);
-    put16(frame, 16, 0x0800);
+    put16(frame, 16, stack::kTypeIpv4);
     put16(frame, 18, 0x0604);
     put16(frame, 20, 2);
     put_mac(frame, 22, kClientMac);
@@ -148,14 +147,14 @@ std::span<const std::byte> FreePeers::make_frame(Next const& next) {
   const bool is_syn = next.kind == Kind::kSyn;
   const std::size_t options = is_syn ? 8 : 0;  // MSS and window scale
   const std::size_t data = next.kind == Kind::kRequest ? kRequestBytes : 0;
-  put16(frame, 12, 0x0800);
+  put16(frame, 12, stack::kTypeIpv4);
   frame[kIp] = std::byte{0x45};
   put16(frame, kIp + 2, static_cast<std::uint16_t>(40 + options + data));
   frame[kIp + 8] = std::byte{64};
-  frame[kIp + 9] = std::byte{6};
+  frame[kIp + 9] = std::byte{stack::kTcpProtocol};
   put32(frame, kIp + 12, kClient);
   put32(frame, kIp + 16, kServer);
-  put16(frame, kIp + 10, packet::checksum_finish(packet::checksum_add(octets(frame, kIp), 20)));
+  put16(frame, kIp + 10, packet::checksum_finish(packet::checksum_add(stack::octets(&frame[kIp]), 20)));
   put16(frame, kTcp, static_cast<std::uint16_t>(kFirstPort + next.connection));
   put16(frame, kTcp + 2, kServerPort);
   put32(frame, kTcp + 4, connection.sent);

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/ipc/frames.hpp"
-#include "base/ipc/shared_memory.hpp"
 #include "base/ipc/socket_pair.hpp"
 #include "bench/havs/free_peers.hpp"
 #include "stack/process/stack_loop.hpp"
@@ -26,7 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using stack::Attachment;
-using stack::StackCall;
 using stack::StackReport;
 
 /// Words that count up: more of them than caches hold, so that bodies of distinct addresses are sent.
@@ -120,18 +118,15 @@ class Server {
   std::uint64_t next_ = 0;
 };
 
-/// Lets a server of this process attach, as StackProcess::admit() does it.
+/// Attaches a server of this process.
 Result<std::unique_ptr<Attachment>> attach(int control, stack::SegmentShape const& shape) {
   CATENA_ASSIGN_OR_RETURN(auto ends, ipc::make_socket_pair());
-  CATENA_ASSIGN_OR_RETURN(FileDescriptor memory,
-                          ipc::make_peer_memory("catena_sessions", stack::SharedSegment::bytes(shape)));
-  CATENA_RETURN_IF_ERROR(
-      ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kConnection), {}, ends.first.get()));
-  CATENA_RETURN_IF_ERROR(ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get()));
-  CATENA_RETURN_IF_ERROR(ipc::receive_frame(ends.second.get(), stack::kMaxStackFrame).status());
-  CATENA_ASSIGN_OR_RETURN(ipc::Mapping mapping,
-                          ipc::Mapping::map(std::move(memory), stack::SharedSegment::bytes(shape)));
-  return std::make_unique<Attachment>(std::move(mapping), shape, std::move(ends.second));
+  CATENA_RETURN_IF_ERROR(stack::send_application(control, shape, ends.first.get()));
+  std::unique_ptr<Attachment> attachment;
+  if (const int error = Attachment::attach(std::move(ends.second), attachment); error != 0) {
+    return absl::UnavailableError(std::strerror(-error));
+  }
+  return attachment;
 }
 
 /// The next report of the stack.

@@ -166,39 +166,10 @@ class FileReader : public CaptureReader {
 
 constexpr std::size_t kPcapHeaderBytes = 24;
 
-/// Kinds of pcap files by their magic number, in the byte order of the writer.
-struct PcapKind {
-  std::uint32_t magic;
-  bool has_nanoseconds;
-  std::size_t record_bytes;  ///< of the header of a frame
-};
-constexpr PcapKind kPcapKinds[] = {
-    {0xA1B2C3D4, false, 16},
-    {0xA1B23C4D, true, 16},
-    {0xA1B2CD34, false, 24},  // patched libpcap of 1990s Linux distributions: more fields after the lengths
-};
-
-struct PcapFormat {
-  PcapKind kind;
-  ByteOrder order;
-};
-
-std::optional<PcapFormat> find_pcap_format(std::span<const std::uint8_t> bytes) {
-  for (PcapKind const& kind : kPcapKinds) {
-    for (const bool is_swapped : {false, true}) {
-      const ByteOrder order{is_swapped};
-      if (order.u32(bytes, 0) == kind.magic) {
-        return PcapFormat{kind, order};
-      }
-    }
-  }
-  return std::nullopt;
-}
-
 class PcapReader final : public FileReader {
  public:
   PcapReader(CaptureInput input, std::string name, PcapFormat const& format)
-      : FileReader(std::move(input), std::move(name)), format_(format) {}
+      : FileReader(std::move(input), std::move(name)), kind_(format.kind), order_{format.is_swapped} {}
 
   Status start() {
     const auto header = input().peek(kPcapHeaderBytes);
@@ -206,13 +177,13 @@ class PcapReader final : public FileReader {
       return invalid("not a pcap or pcapng capture: it ends inside its header");
     }
     constexpr std::uint16_t kMajorVersion = 2;
-    const std::uint16_t major = format_.order.u16(header, 4);
+    const std::uint16_t major = order_.u16(header, 4);
     if (major != kMajorVersion) {
       return invalid(concat("not a pcap or pcapng capture: version ", major, " of the pcap format is unknown"));
     }
-    minor_version_ = format_.order.u16(header, 6);
+    minor_version_ = order_.u16(header, 6);
     constexpr std::uint32_t kLinkTypeMask = 0x03FFFFFF;  // the other bits tell how long the FCS is
-    const std::uint32_t link_type = format_.order.u32(header, 20) & kLinkTypeMask;
+    const std::uint32_t link_type = order_.u32(header, 20) & kLinkTypeMask;
     link_type_ = find_link_type(link_type);
     if (link_type_ == nullptr) {
       return invalid(unsupported_text(link_type));
@@ -223,7 +194,7 @@ class PcapReader final : public FileReader {
 
   Result<std::optional<CapturedFrame>> next() override {
     input().consume(std::exchange(to_consume_, 0));
-    const std::size_t header_bytes = format_.kind.record_bytes;
+    const std::size_t header_bytes = kind_.record_bytes;
     const auto header = input().peek(header_bytes);
     if (header.empty() && input().error() == 0) {
       return std::nullopt;
@@ -231,8 +202,8 @@ class PcapReader final : public FileReader {
     if (header.size() < header_bytes) {
       return cut("its header");
     }
-    std::uint32_t captured = format_.order.u32(header, 8);
-    std::uint32_t original = format_.order.u32(header, 12);
+    std::uint32_t captured = order_.u32(header, 8);
+    std::uint32_t original = order_.u32(header, 12);
     // version 2.2 and earlier have both lengths in the other order, 2.3 sometimes
     if (minor_version_ < 3 || (minor_version_ == 3 && captured > original)) {
       std::swap(captured, original);
@@ -240,7 +211,7 @@ class PcapReader final : public FileReader {
     if (captured > kMaxCapturedBytes) {
       return damaged(concat("its captured length of ", captured, " bytes exceeds ", kMaxCapturedBytes));
     }
-    const std::uint64_t stamp = stamp_of(format_.order.u32(header, 0), format_.order.u32(header, 4));
+    const std::uint64_t stamp = stamp_of(order_.u32(header, 0), order_.u32(header, 4));
     const auto record = input().peek(header_bytes + captured);
     if (record.size() < header_bytes + captured) {
       return cut("it");
@@ -252,13 +223,13 @@ class PcapReader final : public FileReader {
  private:
   /// Some writers put more than a second into the fraction, or less than nothing, so both parts are added.
   std::uint64_t stamp_of(std::uint32_t seconds, std::uint32_t fraction) const {
-    const std::int64_t ns =
-        std::int64_t{static_cast<std::int32_t>(fraction)} * (format_.kind.has_nanoseconds ? 1 : 1000);
+    const std::int64_t ns = std::int64_t{static_cast<std::int32_t>(fraction)} * (kind_.has_nanoseconds ? 1 : 1000);
     const std::int64_t whole = std::int64_t{seconds} * static_cast<std::int64_t>(kNsPerSecond) + ns;
     return static_cast<std::uint64_t>(std::max<std::int64_t>(whole, 0));
   }
 
-  PcapFormat format_;
+  PcapKind kind_;
+  ByteOrder order_;
   std::uint16_t minor_version_ = 4;
   LinkType const* link_type_ = nullptr;
   std::size_t to_consume_ = 0;  ///< the last frame, which the caller may still read
@@ -266,7 +237,6 @@ class PcapReader final : public FileReader {
 
 // ---- pcapng
 
-constexpr std::uint32_t kSectionHeader = 0x0A0D0D0A;
 constexpr std::uint32_t kByteOrderMagic = 0x1A2B3C4D;
 constexpr std::size_t kBlockHeaderBytes = 8;   // type, total length
 constexpr std::size_t kBlockTrailerBytes = 4;  // total length again
@@ -318,7 +288,7 @@ class PcapngReader final : public FileReader {
     if (header.size() < kBlockHeaderBytes + 4) {
       return cut("the header of a block");
     }
-    if (order_.u32(header, 0) == kSectionHeader) {  // a palindrome: the same in both byte orders
+    if (order_.u32(header, 0) == kPcapngMagic) {
       CATENA_RETURN_IF_ERROR(start_section(header));
     }
     const std::uint32_t type = order_.u32(header, 0);
@@ -485,8 +455,8 @@ class PcapngReader final : public FileReader {
   };
   static BlockType const* find_block_type(std::uint32_t type) {
     static constexpr BlockType kBlockTypes[] = {
-        {kSectionHeader, 16, &PcapngReader::read_section}, {1, 8, &PcapngReader::read_interface},
-        {2, 20, &PcapngReader::read_old_packet},           {3, 4, &PcapngReader::read_simple_packet},
+        {kPcapngMagic, 16, &PcapngReader::read_section}, {1, 8, &PcapngReader::read_interface},
+        {2, 20, &PcapngReader::read_old_packet},         {3, 4, &PcapngReader::read_simple_packet},
         {6, 20, &PcapngReader::read_enhanced_packet},
     };
     const auto* const found = std::ranges::find(kBlockTypes, type, &BlockType::type);
@@ -546,17 +516,16 @@ bool CaptureInput::skip(std::uint64_t count) {
 Result<std::unique_ptr<CaptureReader>> CaptureReader::open(ReadBytes read, std::string name) {
   name = escaped(name);  // all messages begin with it
   CaptureInput input(std::move(read));
-  const auto magic = input.peek(4);
+  const auto bytes = input.peek(sizeof kPcapngMagic);
+  const std::string_view magic(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (input.error() != 0) {
     return absl::InvalidArgumentError(concat(name, ": cannot be read: ", std::strerror(input.error())));
   }
-  if (magic.size() == 4) {
-    if (ByteOrder().u32(magic, 0) == kSectionHeader) {
-      return started(std::make_unique<PcapngReader>(std::move(input), std::move(name)));
-    }
-    if (const auto format = find_pcap_format(magic)) {
-      return started(std::make_unique<PcapReader>(std::move(input), std::move(name), *format));
-    }
+  if (is_pcapng(magic)) {
+    return started(std::make_unique<PcapngReader>(std::move(input), std::move(name)));
+  }
+  if (const std::optional<PcapFormat> format = pcap_format_of(magic)) {
+    return started(std::make_unique<PcapReader>(std::move(input), std::move(name), *format));
   }
   constexpr std::size_t kMagicBytes = 8;
   const auto first = input.peek(kMagicBytes);

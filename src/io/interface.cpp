@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/interface.hpp"
 
+#include <arpa/inet.h>
 #include <linux/capability.h>
 #include <linux/ethtool.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <spdlog/spdlog.h>
@@ -16,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -223,6 +227,26 @@ bool cuts_segments(std::string const& interface) {
 bool is_present(unsigned int index) {
   std::array<char, IF_NAMESIZE> name{};
   return if_indextoname(index, name.data()) != nullptr;
+}
+
+Status bind_packet_socket(int socket, unsigned int index, int protocol) {
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(static_cast<std::uint16_t>(protocol));
+  address.sll_ifindex = static_cast<int>(index);
+  return bind(socket, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0
+             ? absl::OkStatus()
+             : absl::ErrnoToStatus(errno, "the packet socket cannot be bound");
+}
+
+Status receive_all_frames(int socket, unsigned int index) {
+  CATENA_RETURN_IF_ERROR(bind_packet_socket(socket, index, ETH_P_ALL));
+  packet_mreq promiscuous{};
+  promiscuous.mr_ifindex = static_cast<int>(index);
+  promiscuous.mr_type = PACKET_MR_PROMISC;
+  return setsockopt(socket, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) == 0
+             ? absl::OkStatus()
+             : absl::ErrnoToStatus(errno, "cannot be made promiscuous");
 }
 
 Status gone(std::string_view who, std::string_view interface) {

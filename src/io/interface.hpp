@@ -65,6 +65,11 @@ bool is_running(std::string const& interface);
 /// regardless of its claims.
 bool cuts_segments(std::string const& interface);
 bool is_present(unsigned int index);
+/// Binds a packet socket to the interface `index`. `protocol`: an EtherType or ETH_P_ALL of the frames to receive; 0:
+/// it only sends. The system's error.
+Status bind_packet_socket(int socket, unsigned int index, int protocol);
+/// Likewise, for all frames of the interface and any MAC. The system's error, with the failed step.
+Status receive_all_frames(int socket, unsigned int index);
 /// Unavailable: the named port's interface was removed.
 Status gone(std::string_view who, std::string_view interface);
 

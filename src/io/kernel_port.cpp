@@ -3,7 +3,6 @@
 
 #include "io/interface.hpp"
 
-#include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -77,20 +76,7 @@ Status KernelPort::set_up() {
   }
   ring_ = static_cast<std::uint8_t*>(mapped);
   CATENA_ASSIGN_OR_RETURN(sender_, KernelSender::open(index_, cuts_segments(interface_)));
-  sockaddr_ll address{};
-  address.sll_family = AF_PACKET;
-  address.sll_protocol = htons(ETH_P_ALL);
-  address.sll_ifindex = static_cast<int>(index_);
-  if (bind(socket_, reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
-    return absl::ErrnoToStatus(errno, "the packet socket cannot be bound");
-  }
-  packet_mreq promiscuous{};
-  promiscuous.mr_ifindex = static_cast<int>(index_);
-  promiscuous.mr_type = PACKET_MR_PROMISC;
-  if (setsockopt(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot be made promiscuous");
-  }
-  return absl::OkStatus();
+  return receive_all_frames(socket_, index_);
 }
 
 /// Copies a frame from the ring into a slot.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/kernel_sender.hpp"
 
+#include "io/interface.hpp"
+
 #include <linux/if_packet.h>
 #include <poll.h>
 #include <unistd.h>
@@ -22,16 +24,12 @@ constexpr std::uint16_t kTcpChecksumOffset = 16;
 }  // namespace
 
 Result<std::unique_ptr<KernelSender>> KernelSender::open(unsigned int interface, bool joins_segments) {
-  // protocol 0: it receives nothing
   std::unique_ptr<KernelSender> sender(new KernelSender(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), joins_segments));
-  sockaddr_ll address{};
-  address.sll_family = AF_PACKET;
-  address.sll_ifindex = static_cast<int>(interface);
   const int on = 1;
-  if (sender->socket_ < 0 || bind(sender->socket_, reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0 ||
-      setsockopt(sender->socket_, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0) {
+  if (sender->socket_ < 0 || setsockopt(sender->socket_, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0) {
     return absl::ErrnoToStatus(errno, "no packet socket to send by");
   }
+  CATENA_RETURN_IF_ERROR(bind_packet_socket(sender->socket_, interface, 0));
   setsockopt(sender->socket_, SOL_SOCKET, SO_SNDBUFFORCE, &kSendBytes, sizeof kSendBytes);
   return sender;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/core/counter.hpp>
+#include "base/core/file_format.hpp"
 #include "io/sink.hpp"
 
 #include <spdlog/spdlog.h>
@@ -18,7 +19,7 @@ namespace {
 // Headers of a pcap file with nanosecond stamps, in the byte order of the writer (draft-ietf-opsawg-pcap, sections 4
 // and 5). Written by hand: a memcpy for each packet instead of two locked fwrite calls.
 struct FileHeader {
-  std::uint32_t magic = 0xA1B23C4D;
+  std::uint32_t magic = kPcapNsMagic;
   std::uint16_t major_version = 2;
   std::uint16_t minor_version = 4;
   std::uint32_t reserved[2] = {0, 0};

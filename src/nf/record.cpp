@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/record.hpp"
 
+#include "packet/address_bytes.hpp"
+
 #include <catena/core/text.hpp>
 #include <catena/core/time.hpp>
 #include <catena/packet/ether_type.hpp>
@@ -8,6 +10,7 @@
 #include <array>
 #include <ctime>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace catena::nf {
@@ -64,11 +67,6 @@ std::string ether_type_member(Arrival const& arrival) {
                                                      : fmt::format(R"(,"ethertype":"{:#06x}")", arrival.ether_type);
 }
 
-packet::Address ipv6_address(const std::uint8_t* at) {
-  const auto word = [at](std::size_t i) { return std::uint64_t{packet::load_be32(at + i)}; };
-  return packet::Address::of_words(word(0) << 32 | word(4), word(8) << 32 | word(12));
-}
-
 /// Fills in what can be read of a frame in which parse() found no IPv4.
 void read_other(packet::Packet const& packet, Arrival& arrival) {
   constexpr std::uint32_t kIpv6Bytes = 40;
@@ -84,7 +82,10 @@ void read_other(packet::Packet const& packet, Arrival& arrival) {
     arrival.flow = packet::flow_without_ports(ip);
     arrival.has_addresses = true;
   } else if (type == packet::kEtherTypeIpv6 && bytes >= kIpv6Bytes && ip[0] >> 4 == 6) {
-    arrival.flow = {.source = ipv6_address(ip + 8), .destination = ipv6_address(ip + 24), .protocol = ip[6]};
+    const std::span<const std::uint8_t, kIpv6Bytes> header(ip, kIpv6Bytes);
+    arrival.flow = {.source = packet::address_of(header.subspan<8, sizeof(packet::Address)>()),
+                    .destination = packet::address_of(header.subspan<24, sizeof(packet::Address)>()),
+                    .protocol = ip[6]};
     arrival.has_addresses = true;
   }
 }

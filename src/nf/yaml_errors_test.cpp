@@ -55,6 +55,7 @@ TEST(YamlErrors, a_file_of_another_kind_is_named) {
   for (const auto& [bytes, message] : std::vector<std::pair<std::string, std::string>>{
            {"\xd4\xc3\xb2\xa1{{{", "is a packet capture, not YAML; a chain reads it by `rx: {pcap: FILE}`"},
            {"\x0a\x0d\x0d\x0a", "is a packet capture"},
+           {"\xa1\xb2\xcd\x34", "is a packet capture"},
            {"\x1f\x8b\x08", "is compressed by gzip, not YAML; decompress"}}) {
     EXPECT_THAT(std::string(Config::parse(bytes, "c.yaml").status().message()), HasSubstr("c.yaml: this " + message));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/packet/address.hpp>
+#include "packet/address_bytes.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,6 @@
 
 namespace catena::packet {
 namespace {
-
-using AddressBytes = std::array<std::uint8_t, 16>;
 
 AddressBytes bytes_of(Address const& address) {
   AddressBytes bytes;
@@ -46,6 +44,8 @@ void expect_like_libc(std::string const& text) {
   ASSERT_EQ(read.has_value(), expected.has_value()) << '\'' << text << '\'';
   if (read) {
     EXPECT_EQ(bytes_of(*read), *expected) << text;
+    EXPECT_EQ(to_bytes(*read), *expected) << text;
+    EXPECT_EQ(address_of(*expected), *read) << text;
   }
 }
 
@@ -106,6 +106,8 @@ TEST(Address, has_the_text_of_inet_ntop) {
     }
     const Address address = Address::of_words(words[0], words[1]);
     const AddressBytes bytes = bytes_of(address);
+    ASSERT_EQ(to_bytes(address), bytes);
+    ASSERT_EQ(address_of(bytes), address);
     const std::string text = to_string(address);
     ASSERT_EQ(text,
               address.is_v4() ? written_by_libc(AF_INET, bytes.data() + 12) : written_by_libc(AF_INET6, bytes.data()));

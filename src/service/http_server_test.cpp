@@ -2,13 +2,13 @@
 #include "service/http_server.hpp"
 
 #include "base/core/file_descriptor.hpp"
+#include "base/ipc/unix_address.hpp"
 #include "service/listen.hpp"
 
 #include <catena/core/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,10 +24,8 @@ namespace {
 /// What is answered to one request over a connection of its own.
 std::string ask(std::string const& path, std::string_view request) {
   const FileDescriptor client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  EXPECT_EQ(::connect(client.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address), 0);
+  const sockaddr_un address = *ipc::unix_address(path);
+  EXPECT_EQ(::connect(client.get(), ipc::raw(address), sizeof address), 0);
   EXPECT_EQ(::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
   std::string answer;
   std::array<char, 4096> part{};

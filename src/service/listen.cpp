@@ -2,6 +2,7 @@
 #include "service/listen.hpp"
 
 #include "base/core/socket_address.hpp"
+#include "base/ipc/unix_address.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -9,7 +10,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -68,10 +68,7 @@ Result<std::string> default_state_folder() {
 
 Result<ControlSocket> ControlSocket::open(std::string const& path) {
   ControlSocket socket;
-  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return absl::InvalidArgumentError(
-        concat(path, ": too long for a socket, which has at most ", sizeof(sockaddr_un::sun_path) - 1, " bytes"));
-  }
+  CATENA_ASSIGN_OR_RETURN(const sockaddr_un address, ipc::unix_address(path));
   std::error_code error;
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, error);  // if that fails, so does what follows
@@ -90,11 +87,11 @@ Result<ControlSocket> ControlSocket::open(std::string const& path) {
   if (::ftruncate(socket.lock_, 0) != 0 || ::pwrite(socket.lock_, process.data(), process.size(), 0) < 0) {
     return failed(lock_path);
   }
-  CATENA_RETURN_IF_ERROR(socket.listen_at(path));
+  CATENA_RETURN_IF_ERROR(socket.listen_at(path, address));
   return socket;
 }
 
-Status ControlSocket::listen_at(std::string const& path) {
+Status ControlSocket::listen_at(std::string const& path, sockaddr_un const& address) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode)) {
@@ -102,13 +99,10 @@ Status ControlSocket::listen_at(std::string const& path) {
     }
     ::unlink(path.c_str());  // of a service that was killed: the lock is ours
   }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size());
   socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   constexpr mode_t kOwnerAndGroup = 0660;
   // nobody can connect before it listens, so its mode is right by then
-  if (socket_ < 0 || ::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+  if (socket_ < 0 || ::bind(socket_, ipc::raw(address), sizeof address) != 0) {
     return failed(path);
   }
   path_ = path;

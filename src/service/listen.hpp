@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/un.h>
+
 namespace catena::service {
 
 /// Default path of the control socket: /run/catena/catena.sock for root, else catena.sock in $XDG_RUNTIME_DIR.
@@ -21,7 +23,7 @@ class ControlSocket {
   /// Creates the folder of `path` (0755) if missing. A socket left there by a service is replaced; the lock
   /// (`path`.lock, which stays) shows whether a service still runs. The socket gets mode 0660.
   /// AlreadyExists with the holder's process ID if another service has it, or `path` is not a socket; InvalidArgument
-  /// for a path too long for a socket; else the system's error.
+  /// for a path that ipc::unix_address() refuses; else the system's error.
   static Result<ControlSocket> open(std::string const& path);
   /// Removes the socket.
   ~ControlSocket();
@@ -33,7 +35,7 @@ class ControlSocket {
 
  private:
   ControlSocket() = default;
-  Status listen_at(std::string const& path);
+  Status listen_at(std::string const& path, sockaddr_un const& address);
 
   std::string path_;  ///< empty: nothing was created
   int lock_ = -1;

@@ -8,16 +8,9 @@ scapy makes IPv6, MPLS, PPPoE, LLC, unknown EtherTypes, three tags, ARP, truncat
 and nids must count each under the EtherType that tshark finds after two tags, the lines of the firewall's drops must
 have the EtherType and the addresses that tshark finds, and packets that tshark takes for a tunnel count as such.
 """
-import argparse
 import collections
 import json
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 
-from frames import write_frames
 from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, TCP, UDP
@@ -26,6 +19,7 @@ from scapy.layers.l2 import ARP, GRE, LLC, Dot1Q, Dot3, Ether
 from scapy.layers.ppp import PPP, PPPoE
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
+from tshark_runs import comparison
 
 NAMES = {0x0800: "ipv4", 0x0806: "arp", 0x86DD: "ipv6", 0x8100: "vlan", 0x8847: "mpls", 0x8864: "pppoe_session",
          0x88CC: "lldp"}
@@ -42,17 +36,7 @@ NFS = {
     "ids": ("type: nids, config: {rules: ids.rules}", None, True),
     "rt": ("type: router, config: {routes: routes.txt}", "not_routable", False),
 }
-CHAIN = """apiVersion: catena/v1
-kind: Chain
-metadata: {{name: odd}}
-spec:
-  rx: {{pcap: in.pcap}}
-  tx: {{pcap: out.pcap}}
-  device: {device}
-  shards: {shards}
-  nfs:
-    - {{name: {name}, on: {on}, {nf}}}
-"""
+FIELDS = ("frame.protocols", "eth.type", "vlan.etype", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst")
 
 
 def frames():
@@ -81,13 +65,6 @@ def frames():
     yield ether / IP(src="192.0.2.1", dst="198.51.100.2") / ICMP()
 
 
-def seen_by_tshark(capture):
-    fields = ["frame.protocols", "eth.type", "vlan.etype", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst"]
-    output = subprocess.run(["tshark", "-n", "-r", capture, "-T", "fields", *[word for name in fields for word in ("-e", name)]],
-                            check=True, capture_output=True, text=True).stdout
-    return [dict(zip(fields, line.split("\t"))) for line in output.splitlines()]
-
-
 def kind_of(row):
     """(reason, EtherType) of a frame that is not inspected as a whole, by what tshark says of it."""
     outer = row["eth.type"].split(",")[0]
@@ -107,31 +84,16 @@ def kind_of(row):
     return (tunnels[0], name) if tunnels else None
 
 
-def run(catena, folder, device, shards, nf):
-    on = "cpu" if device == "none" else "gpu"
-    (folder / "chain.yaml").write_text(CHAIN.format(device=device, on=on, shards=shards, name=nf, nf=NFS[nf][0]))
-    done = subprocess.run([catena, "run", "chain.yaml", "--record", "rec.jsonl", "--json", "-q"], cwd=folder, check=True,
-                          capture_output=True, text=True)
-    report = json.loads(done.stdout)["nfs"][0]
+def run(both, shards, nf):
+    report = json.loads(both.run(shards, {nf: NFS[nf][0]}, "--json"))["nfs"][0]
     counts = {(row["reason"], row["ethertype"], row["verdict"]): row["packets"] for row in report["not_inspected"]}
-    return counts, [json.loads(line) for line in (folder / "rec.jsonl").read_text().splitlines()]
+    return counts, both.lines("rec.jsonl")
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("catena")
-    arguments.add_argument("--device", default="none")
-    options = arguments.parse_args()
-    if shutil.which("tshark") is None:
-        print("tshark is not installed")
-        sys.exit(77)
     sent = [bytes(frame) for frame in frames()]
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        for file, text in FILES.items():
-            (folder / file).write_text(text)
-        write_frames(folder / "in.pcap", sent)
-        seen = seen_by_tshark(str(folder / "in.pcap"))
+    with comparison(sent, FILES) as both:
+        seen = [dict(zip(FIELDS, row)) for row in both.seen_by_tshark(*FIELDS)]
         assert len(seen) == len(sent)
         kinds = [kind_of(row) for row in seen]
         assert {kind[0] for kind in kinds if kind} == {"not_ipv4", "link_local", "malformed", *TUNNELS.values()}, kinds
@@ -141,7 +103,7 @@ def main():
             expected = collections.Counter((*kind, verdicts(kind)) for kind in kinds
                                            if kind and (counts_tunnels or not kind[0].startswith("tunnel")))
             for shards in (1, 3):
-                counts, records = run(options.catena, folder, options.device, shards, nf)
+                counts, records = run(both, shards, nf)
                 assert counts == expected, (nf, shards, set(counts.items()) ^ set(expected.items()))
                 dropped = {line["packet"]: line for line in records if line.get("reason", "no") == drop_reason}
                 assert len(dropped) == sum(kind is not None and verdicts(kind) == "drop" for kind in kinds)

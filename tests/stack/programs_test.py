@@ -3,12 +3,11 @@
 """Unmodified programs on the stack: nginx, iperf3 and a small server, with the kernel's TCP as peer.
 
 The test has a network namespace of its own, in which the stack is at the other end of a TAP interface. Needs root; a part
-is skipped where its program is not installed. Environment: CATENA_BIN, the program; PYTHONPATH, the folder tests/.
+is skipped where its program is not installed. Environment: that of stack_run.py.
 """
 
 import collections
 import contextlib
-import ctypes
 import hashlib
 import http.client
 import json
@@ -28,13 +27,10 @@ import time
 import unittest
 
 from command import call, children_of
+from stack_run import LIMIT_S, PATH, STACK, StackRun, connect, enter_namespace
 
-BIN = pathlib.Path(os.environ["CATENA_BIN"]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
-STACK = ("10.123.0.2", "fd00:ca7e::2")
-LIMIT_S = 60  # of what takes a second on an idle machine
 SIZES = (0, 1, 1000, 1460, 16384, 65536, 262144, 1048576)
-PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 NGINX = """\
 user root; worker_processes {workers}; worker_rlimit_nofile 8192; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log warn;
@@ -53,17 +49,8 @@ http {{
 """
 
 
-def enter_namespace():
-    """Moves this process into a new network namespace with a loopback interface; why not, as text."""
-    if os.geteuid() != 0:
-        return "not root"
-    clone_newnet = 0x40000000
-    if ctypes.CDLL(None, use_errno=True).unshare(clone_newnet) != 0:
-        return f"no network namespaces here: {os.strerror(ctypes.get_errno())}"
-    return None if subprocess.run(["ip", "link", "set", "lo", "up"], check=False).returncode == 0 else "no iproute2"
-
-
-REASON = enter_namespace() if __name__ == "__main__" else "not run as a program"
+def setUpModule():
+    enter_namespace()
 
 
 def needs(*programs):
@@ -83,45 +70,15 @@ def wait_for(condition, what):
         time.sleep(0.02)
 
 
-def connect(address, port, patience=0):
-    """A connected socket; tries again for `patience` seconds."""
-    end = time.monotonic() + patience
-    while True:
-        try:
-            return socket.create_connection((address, port), timeout=LIMIT_S)
-        except OSError:  # refused, or no interface yet
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.02)
-
-
-@unittest.skipIf(REASON, REASON)
 class Stack(unittest.TestCase):
     """Runs programs on a stack, or on the kernel."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="catena-stack-test-"))
         self.addCleanup(shutil.rmtree, self.folder)
-        self.environment = {**os.environ, "PATH": PATH}
 
-    @contextlib.contextmanager
     def run_on_stack(self, port, *program, options=()):
-        """The process of `catena stack run`."""
-        output = open(self.folder / "output", "w", encoding="utf-8")
-        command = [BIN, "stack", "run", "--interface", "stack0", "--ports", str(port), "--json", *options, "--", *program]
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=self.environment)
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(LIMIT_S)
-            finally:
-                process.kill()
-                output.close()
-
-    def output(self):
-        return (self.folder / "output").read_text()
+        return StackRun(*program, options=("--interface", "stack0", "--ports", str(port), *options))
 
 
 @needs("nginx")
@@ -139,10 +96,10 @@ class Nginx(Stack):
             (files / name).write_bytes(content)
         config = self.folder / "nginx.conf"
         config.write_text(NGINX.format(workers=workers, folder=self.folder))
-        with self.run_on_stack(80, "nginx", "-c", config, options=options) as process:
+        with self.run_on_stack(80, "nginx", "-c", config, options=options) as stack:
             connect(STACK[0], 80, patience=LIMIT_S).close()
-            yield process
-            self.assertIsNone(process.poll())
+            yield stack
+            self.assertIsNone(stack.process.poll())
 
     def client(self, address):
         connection = http.client.HTTPConnection(address, 80, timeout=LIMIT_S)
@@ -178,14 +135,14 @@ class Nginx(Stack):
 
     def test_files_and_requests(self):
         for workers, options in ((1, ("--copy", "cpu")), (3, ("--copy", "reference"))):
-            with self.subTest(workers=workers), self.serve(workers, options):
+            with self.subTest(workers=workers), self.serve(workers, options) as stack:
                 for address in STACK:
                     for _ in range(workers):
                         connection = self.client(address)
                         self.check_files(connection)
                         self.check_requests(connection)
             self.assertNotIn("[alert]", (self.folder / "error.log").read_text())
-            self.assertEqual(json.loads(self.output().splitlines()[-1])["violations"], 0)
+            self.assertEqual(stack.report()["violations"], 0)
             shutil.rmtree(self.folder / "files")
 
     def test_a_reload_loses_no_request(self):
@@ -248,13 +205,11 @@ class Nginx(Stack):
             wait_for(is_served_by_the_new_one, "a request of the new worker")
 
     def test_workers_survive_the_stack(self):
-        with self.serve(2) as process:
+        with self.serve(2) as stack:
             connection = self.client(STACK[0])
             self.request(connection, "GET", "/on/f1000")
             workers = set(self.workers())
-            stack = next(pid for pid in self.descendants(process.pid)
-                         if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "catena-stack")
-            os.kill(stack, signal.SIGKILL)
+            os.kill(stack.processes("catena-stack")[0], signal.SIGKILL)
             # the next stack knows nothing of the connection, and says so when bytes come
             with self.assertRaises(OSError):
                 while True:
@@ -265,11 +220,6 @@ class Nginx(Stack):
                 again = self.client(address)
                 self.assertEqual(self.request(again, "GET", "/on/f65536")[1], self.files["f65536"])
             self.assertEqual(set(self.workers()), workers)
-
-    def descendants(self, pid):
-        for child in children_of(pid):
-            yield child
-            yield from self.descendants(child)
 
     @needs("wrk", "ab")
     def test_many_connections(self):
@@ -362,10 +312,10 @@ class Calls(Stack):
                 expected = self.results(kernel)
                 expected_lines = process.communicate(timeout=LIMIT_S)[0].splitlines()
                 self.assertEqual(process.returncode, 0)
-                with self.run_on_stack(self.PORT, server, str(self.PORT)) as process:
+                with self.run_on_stack(self.PORT, server, str(self.PORT)) as stack:
                     self.assertEqual(self.results(own), expected)
-                    self.assertEqual(process.wait(LIMIT_S), 0)
-                self.assertEqual(self.output().splitlines()[:len(expected_lines)], expected_lines)
+                    self.assertEqual(stack.process.wait(LIMIT_S), 0)
+                self.assertEqual(stack.output.splitlines()[:len(expected_lines)], expected_lines)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`catena stack run` with the servers of examples/stack; the kernel's TCP is the peer, in a network namespace of the test's own.
 
-CATENA_BIN names the program, ECHO and FILE_SERVER the servers.
+Environment: that of stack_run.py; ECHO and FILE_SERVER, the servers.
 """
 
-import ctypes
 import hashlib
 import http.client
 import os
@@ -19,84 +18,27 @@ import threading
 import time
 import unittest
 
-BIN = os.environ["CATENA_BIN"]
+from stack_run import BIN, LIMIT_S, STACK, StackRun, connect, enter_namespace
+
 ECHO = os.environ["ECHO"]
 FILE_SERVER = os.environ["FILE_SERVER"]
-STACK, STACK6, PORT = "10.123.0.2", "fd00:ca7e::2", 8080
-LIMIT_S = 30
-CLONE_NEWNET = 0x40000000
+PORT = 8080
 # each way of copying; opencl and the others need files and devices, which the sandbox does not have
 WAYS = [["--copy", "reference"], ["--copy", "cpu"], ["--copy", "sync", "--engine", "cpu-stream"],
         ["--copy", "async", "--engine", "cpu-stream"], ["--copy", "full", "--engine", "cpu-stream", "--threshold", "4096"]]
 
 
 def setUpModule():
-    libc = ctypes.CDLL(None, use_errno=True)
-    if os.geteuid() != 0 or libc.unshare(CLONE_NEWNET) != 0:
-        raise unittest.SkipTest("a network namespace of its own needs root")
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    enter_namespace()
 
 
-class Run:
-    """A program on a stack, until the end of `with`."""
-
-    def __init__(self, *program, options=()):
-        self.words = [BIN, "stack", "run", "--json", *options, "--", *program]
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        text=True)
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                connect().close()
-                return self
-            except OSError:
-                time.sleep(0.02)
-        self.process.kill()
-        raise AssertionError(self.process.communicate()[1])
-
-    def children(self, name):
-        """Process numbers of the descendants with this name."""
-        parents, names = {}, {}
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                parents[int(entry.name)], names[int(entry.name)] = int(fields[1]), (entry / "comm").read_text().strip()
-            except (OSError, ValueError):
-                pass
-
-        def descends(pid):
-            while pid and pid != self.process.pid:
-                pid = parents.get(pid, 0)
-            return pid == self.process.pid
-
-        return [pid for pid, its in names.items() if its == name[:15] and descends(pid)]
-
-    def stop(self):
-        """The report; the stack writes one each 200 ms."""
-        time.sleep(0.5)
-        self.process.send_signal(signal.SIGTERM)
-        errors = self.process.communicate(timeout=LIMIT_S)[1]
-        return errors
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            try:
-                self.stop()
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                raise
-        self.process.stderr.close()
+def run(*program, options=()):
+    return StackRun(*program, options=options, port=PORT)
 
 
-def connect(address=STACK):
-    return socket.create_connection((address, PORT), timeout=LIMIT_S)
-
-
-def echoed(data, address=STACK):
+def echoed(data, address=STACK[0]):
     """What comes back of `data`, sent while it is read."""
-    with connect(address) as peer:
+    with connect(address, PORT) as peer:
         sender = threading.Thread(target=lambda: (peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
         sender.start()
         back = b"".join(iter(lambda: peer.recv(1 << 16), b""))
@@ -107,14 +49,13 @@ def echoed(data, address=STACK):
 class Bytes(unittest.TestCase):
     def test_come_back_by_each_way_over_both_families(self):
         for way in WAYS:
-            with self.subTest(way=way), Run(ECHO, str(PORT), options=way) as run:
+            with self.subTest(way=way), run(ECHO, str(PORT), options=way) as stack:
                 for size in (0, 1, 1459, 1461, 70_000, 3_000_000):
                     data = random.Random(size).randbytes(size)
-                    self.assertEqual(echoed(data), data)
-                    self.assertEqual(echoed(data, STACK6), data)
-                report = run.stop()
-                self.assertIn('"violations":0', report)
-                self.assertIn('"buffers_in_use":0', report)
+                    for address in STACK:
+                        self.assertEqual(echoed(data, address), data)
+                report = stack.report()
+                self.assertEqual((report["violations"], report["buffers_in_use"]), (0, 0))
 
     def test_of_files_are_equal_with_many_requests_of_a_connection(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -123,16 +64,16 @@ class Bytes(unittest.TestCase):
                 pathlib.Path(folder, str(size)).write_bytes(random.Random(size).randbytes(size))
             wanted = {size: hashlib.sha256(pathlib.Path(folder, str(size)).read_bytes()).digest() for size in sizes}
             for way in WAYS:
-                with self.subTest(way=way), Run(FILE_SERVER, str(PORT), folder, options=way) as run:
+                with self.subTest(way=way), run(FILE_SERVER, str(PORT), folder, options=way) as stack:
                     self.fetch(sizes, wanted)
-                    self.assertIn('"violations":0', run.stop())
+                    self.assertEqual(stack.report()["violations"], 0)
 
     def fetch(self, sizes, wanted, clients=4, requests=120):
         errors = []
 
         def client(seed):
             chosen = random.Random(seed)
-            connection = http.client.HTTPConnection(STACK, PORT, timeout=LIMIT_S)
+            connection = http.client.HTTPConnection(STACK[0], PORT, timeout=LIMIT_S)
             try:
                 for _ in range(requests):
                     size = chosen.choice(sizes)
@@ -158,15 +99,15 @@ class Bytes(unittest.TestCase):
 
 class Ends(unittest.TestCase):
     def test_an_application_that_is_killed_resets_its_connections(self):
-        with Run("sh", "-c", f"{ECHO} {PORT} & wait") as run:
-            peer = connect()
-            os.kill(run.children("catena_stack_echo")[0], signal.SIGKILL)
+        with run("sh", "-c", f"{ECHO} {PORT} & wait") as stack:
+            peer = connect(STACK[0], PORT)
+            os.kill(stack.processes("catena_stack_echo")[0], signal.SIGKILL)
             with peer, self.assertRaises(ConnectionResetError):
                 peer.recv(1)
 
     def test_a_stack_that_is_killed_is_started_again_and_serves_within_seconds(self):
-        with Run("sh", "-c", f"while true; do {ECHO} {PORT}; sleep 0.1; done") as run:
-            os.kill(run.children("catena-stack")[0], signal.SIGKILL)
+        with run("sh", "-c", f"while true; do {ECHO} {PORT}; sleep 0.1; done") as stack:
+            os.kill(stack.processes("catena-stack")[0], signal.SIGKILL)
             end = time.monotonic() + LIMIT_S
             while True:
                 try:
@@ -175,11 +116,11 @@ class Ends(unittest.TestCase):
                 except OSError:
                     self.assertLess(time.monotonic(), end)
                     time.sleep(0.05)
-            self.assertIn('"restarts":1', run.stop())
+            self.assertEqual(stack.report()["restarts"], 1)
 
     def test_the_process_is_confined(self):
-        with Run(ECHO, str(PORT)) as run:
-            pid = run.children("catena-stack")[0]
+        with run(ECHO, str(PORT)) as stack:
+            pid = stack.processes("catena-stack")[0]
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
             self.assertIn("CapEff:\t0000000000000000", status)
             self.assertIn("Seccomp:\t2", status)
@@ -200,8 +141,8 @@ class Refusals(unittest.TestCase):
             self.assertIn(said, done.stderr)
 
     def test_a_stranger_may_not_attach(self):
-        with Run(ECHO, str(PORT)) as run:
-            environment = pathlib.Path(f"/proc/{run.children('catena_stack_echo')[0]}/environ").read_bytes().split(b"\0")
+        with run(ECHO, str(PORT)) as stack:
+            environment = pathlib.Path(f"/proc/{stack.processes('catena_stack_echo')[0]}/environ").read_bytes().split(b"\0")
             door = next(word for word in environment if word.startswith(b"CATENA_STACK="))
             stranger = subprocess.run([ECHO, "9"], env={"CATENA_STACK": door.partition(b"=")[2].decode()}, capture_output=True,
                                       text=True, timeout=LIMIT_S, check=False)

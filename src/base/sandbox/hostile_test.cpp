@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -17,6 +16,7 @@
 #include <iostream>
 
 #include "base/core/file_descriptor.hpp"
+#include "base/ipc/unix_address.hpp"
 #include "base/sandbox/test_support.hpp"
 
 namespace catena::sandbox {
@@ -89,10 +89,8 @@ TEST_F(Hostile, a_socket_of_the_host_is_out_of_reach_even_where_it_is_shown) {
   std::filesystem::create_directory(folder);
   const auto listen_at = [](std::filesystem::path const& path, int type) {
     FileDescriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
-    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const sockaddr_un address = *ipc::unix_address(path.string());
+    EXPECT_EQ(::bind(socket.get(), ipc::raw(address), sizeof(address)), 0);
     EXPECT_EQ(::chmod(path.c_str(), 0777), 0);
     if (type == SOCK_STREAM) {
       EXPECT_EQ(::listen(socket.get(), 4), 0);

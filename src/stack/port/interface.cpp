@@ -3,17 +3,19 @@
 
 #include <catena/core/text.hpp>
 
-#include <arpa/inet.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "base/core/file_descriptor.hpp"
+#include "packet/address_bytes.hpp"
 #include "stack/port/vnet_port.hpp"
 
 namespace catena::stack {
@@ -48,7 +50,9 @@ Status add(std::string const& interface, InterfaceAddress const& address) {
   const bool is_v4 = address.address.is_v4();
   const std::size_t bytes = is_v4 ? sizeof(in_addr) : sizeof(in6_addr);
   NewAddress request{};
-  ::inet_pton(is_v4 ? AF_INET : AF_INET6, packet::to_string(address.address).c_str(), request.bytes.data());
+  const packet::AddressBytes all = packet::to_bytes(address.address);
+  std::ranges::copy(std::span(all).last(bytes),
+                    request.bytes.begin());  // an IPv4 address is the end of its mapped form
   request.local.rta_type = IFA_LOCAL;
   request.local.rta_len = static_cast<unsigned short>(RTA_LENGTH(bytes));
   request.about.ifa_family = is_v4 ? AF_INET : AF_INET6;

@@ -3,13 +3,13 @@
 
 #include <catena/core/text.hpp>
 
-#include <arpa/inet.h>
-#include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sys/socket.h>
 
 #include <utility>
+
+#include "io/interface.hpp"
 
 namespace catena::stack {
 
@@ -22,22 +22,17 @@ Result<std::unique_ptr<PacketPort>> PacketPort::open(std::string const& interfac
   if (fd.get() < 0) {
     return kernel_error("packet socket", kCure);
   }
-  sockaddr_ll address{};
-  address.sll_family = AF_PACKET;
-  address.sll_protocol = htons(ETH_P_ALL);
-  address.sll_ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
-  if (address.sll_ifindex == 0) {
+  const unsigned int index = ::if_nametoindex(interface.c_str());
+  if (index == 0) {
     return absl::NotFoundError(concat("no interface ", interface));
   }
-  packet_mreq all_macs{};
-  all_macs.mr_ifindex = address.sll_ifindex;
-  all_macs.mr_type = PACKET_MR_PROMISC;
   const int on = 1;
   if (::setsockopt(fd.get(), SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0 ||
-      ::setsockopt(fd.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0 ||
-      ::setsockopt(fd.get(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all_macs, sizeof all_macs) != 0 ||
-      ::bind(fd.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
+      ::setsockopt(fd.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0) {
     return kernel_error(concat("interface ", interface), kCure);
+  }
+  if (Status const& status = io::receive_all_frames(fd.get(), index); !status.ok()) {
+    return Status(status.code(), concat("interface ", interface, ": ", std::string(status.message())));
   }
   // a smaller buffer loses frames, no more
   for (const int option : {SO_RCVBUFFORCE, SO_SNDBUFFORCE}) {

@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 
 #include "base/ipc/mapping.hpp"
 #include "base/ipc/ring.hpp"
+#include "base/ipc/unix_address.hpp"
 #include "stack/port/vnet.hpp"
 
 namespace catena::stack {
@@ -95,19 +95,13 @@ RingPort::~RingPort() {
 }
 
 Result<std::unique_ptr<RingPort>> RingPort::open(std::string const& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError(concat("socket '", path, "': 1 to ", sizeof address.sun_path - 1, " characters"));
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const auto* const to = reinterpret_cast<sockaddr const*>(&address);
+  CATENA_ASSIGN_OR_RETURN(const sockaddr_un address, ipc::unix_address(path));
   std::unique_ptr<RingPort> port(new RingPort(path));
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket || !port->epoll_) {
     return socket_error("socket");
   }
-  if (::connect(socket.get(), to, sizeof address) == 0) {
+  if (::connect(socket.get(), ipc::raw(address), sizeof address) == 0) {
     CATENA_ASSIGN_OR_RETURN(ipc::Mapping memory, ipc::Mapping::create("catena-ring-port", 2 * direction_bytes()));
     CATENA_RETURN_IF_ERROR(ipc::send_frame(socket.get(), kGreeting, {}, memory.fd()));
     CATENA_RETURN_IF_ERROR(port->link(std::move(socket), memory.take_fd(), true));
@@ -118,8 +112,8 @@ Result<std::unique_ptr<RingPort>> RingPort::open(std::string const& path) {
   }
   port->listener_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int listener = port->listener_.get();
-  if (listener < 0 || ::fchmod(listener, S_IRUSR | S_IWUSR) != 0 || ::bind(listener, to, sizeof address) != 0 ||
-      ::listen(listener, 1) != 0) {
+  if (listener < 0 || ::fchmod(listener, S_IRUSR | S_IWUSR) != 0 ||
+      ::bind(listener, ipc::raw(address), sizeof address) != 0 || ::listen(listener, 1) != 0) {
     const Status failure = socket_error(concat("socket ", path));
     port->listener_ = FileDescriptor();  // what is there is another's
     return failure;

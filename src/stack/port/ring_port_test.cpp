@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/ipc/mapping.hpp"
+#include "base/ipc/unix_address.hpp"
 
 namespace catena::stack {
 namespace {
@@ -41,10 +41,8 @@ class RingPorts : public ::testing::Test {
   /// A peer that is no RingPort.
   FileDescriptor connect() const {
     FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const sockaddr_un address = *ipc::unix_address(path_);
+    EXPECT_EQ(::connect(socket.get(), ipc::raw(address), sizeof address), 0);
     return socket;
   }
   void expect_service() {

@@ -3,6 +3,9 @@
 
 #include <type_traits>
 
+#include "base/ipc/frames.hpp"
+#include "base/ipc/shared_memory.hpp"
+
 namespace catena::stack {
 
 // Plain values are sent as they are: both ends are programs of one build.
@@ -31,6 +34,13 @@ Result<StackSettings> take_settings(std::span<const std::byte> body) {
     return absl::InvalidArgumentError("settings of another version");
   }
   return settings;
+}
+
+Status send_application(int control, SegmentShape const& shape, int connection) {
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor memory,
+                          ipc::make_peer_memory("catena_sessions", SharedSegment::bytes(shape)));
+  CATENA_RETURN_IF_ERROR(ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kConnection), {}, connection));
+  return ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get());
 }
 
 }  // namespace catena::stack

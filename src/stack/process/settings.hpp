@@ -43,4 +43,9 @@ void put(ipc::Writer& writer, StackSettings const& settings);
 /// InvalidArgument: settings of another version.
 Result<StackSettings> take_settings(std::span<const std::byte> body);
 
+/// Sends the two frames of an application to the process at the other end of `control`: kConnection with `connection`,
+/// and kMemory with a new segment. Both descriptors remain the caller's. One thread at a time: the frames stay
+/// together. Unavailable: the process is gone. ResourceExhausted: no memory.
+Status send_application(int control, SegmentShape const& shape, int connection);
+
 }  // namespace catena::stack

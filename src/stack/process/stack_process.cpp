@@ -16,7 +16,6 @@
 
 #include "base/core/own_program.hpp"
 #include "base/ipc/frames.hpp"
-#include "base/ipc/shared_memory.hpp"
 #include "base/ipc/socket_pair.hpp"
 
 namespace catena::stack {
@@ -110,12 +109,8 @@ StackReport StackProcess::report() const {
 }
 
 Status StackProcess::admit(int connection) {
-  CATENA_ASSIGN_OR_RETURN(const FileDescriptor memory,
-                          ipc::make_peer_memory("catena_sessions", SharedSegment::bytes(shape_)));
   const std::lock_guard lock(sending_);
-  CATENA_RETURN_IF_ERROR(
-      ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kConnection), {}, connection));
-  return ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get());
+  return send_application(control_.get(), shape_, connection);
 }
 
 }  // namespace catena::stack

@@ -9,9 +9,9 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/ipc/frames.hpp"
+#include "base/ipc/unix_address.hpp"
 #include "stack/segment/attach.hpp"
 #include "stack/segment/fifo.hpp"
 
@@ -34,18 +34,15 @@ bool read_body(ipc::Frame const& frame, Body& body) {
 
 /// A socket that is connected to `path`; negative: an error.
 int connect_to(const char* path, FileDescriptor& socket) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::size_t length = std::strlen(path);
-  if (length == 0 || length >= sizeof address.sun_path) {
+  const Result<sockaddr_un> address = ipc::unix_address(path);
+  if (!address.ok()) {
     return -ENOENT;
   }
-  std::memcpy(&address.sun_path, path, length);
   socket = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) {
     return -ENOMEM;
   }
-  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : -errno;
+  return ::connect(socket.get(), ipc::raw(*address), sizeof *address) == 0 ? 0 : -errno;
 }
 
 }  // namespace
@@ -59,6 +56,10 @@ int Attachment::open(const char* path, std::unique_ptr<Attachment>& attachment) 
   if (const int error = connect_to(path, socket); error != 0) {
     return error;
   }
+  return attach(std::move(socket), attachment);
+}
+
+int Attachment::attach(FileDescriptor socket, std::unique_ptr<Attachment>& attachment) {
   Result<ipc::Frame> frame = ipc::receive_frame(socket.get(), kMaxFrame);
   RefusedBody refused{};
   if (frame.ok() && frame->call == kRefused && read_body(*frame, refused)) {

@@ -19,7 +19,10 @@ namespace catena::stack {
 /// of errno.h. Belongs to one thread at a time.
 class Attachment {
  public:
+  /// Connects to the stack's socket at `path`.
   static int open(const char* path, std::unique_ptr<Attachment>& attachment);
+  /// Waits for the stack's first frame over `socket`, whose other end the stack has or gets.
+  static int attach(FileDescriptor socket, std::unique_ptr<Attachment>& attachment);
   /// `memory` and `socket`: as the stack sent them. Precondition: is_possible(shape).
   Attachment(ipc::Mapping memory, SegmentShape const& shape, FileDescriptor socket);
   Attachment(Attachment const&) = delete;

@@ -13,6 +13,7 @@
 
 #include <sys/socket.h>
 
+#include "packet/address_bytes.hpp"
 #include "stack/segment/fifo.hpp"
 
 namespace catena::stack {
@@ -22,13 +23,7 @@ constexpr std::chrono::milliseconds kLookEvery{20};
 constexpr std::uint32_t kMaxBacklog = CATENA_MAX_BACKLOG;
 
 SharedEndpoint shared(Endpoint const& endpoint) {
-  SharedEndpoint result{.address = {}, .port = endpoint.port};
-  for (std::size_t i = 0; i < sizeof(std::uint64_t); ++i) {
-    const std::size_t shift = 8 * (sizeof(std::uint64_t) - 1 - i);
-    result.address[i] = static_cast<std::uint8_t>(endpoint.address.high() >> shift);
-    result.address[sizeof(std::uint64_t) + i] = static_cast<std::uint8_t>(endpoint.address.low() >> shift);
-  }
-  return result;
+  return {.address = packet::to_bytes(endpoint.address), .port = endpoint.port};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <list>
 #include <optional>
@@ -27,6 +28,7 @@
 #include <lwip/tcp.h>
 #include <netif/ethernet.h>
 
+#include "packet/address_bytes.hpp"
 #include "stack/tcp/frame.hpp"
 #include "stack/tcp/memory.hpp"
 #include "stack/tcp/pcb_buckets.hpp"
@@ -106,9 +108,8 @@ ip_addr_t to_lwip(packet::Address const& address) {
     IP_ADDR4(&result, address.v4() >> 24U & 0xFF, address.v4() >> 16U & 0xFF, address.v4() >> 8U & 0xFF,
              address.v4() & 0xFF);
   } else {
-    IP_ADDR6(&result, htonl(static_cast<std::uint32_t>(address.high() >> 32U)),
-             htonl(static_cast<std::uint32_t>(address.high())), htonl(static_cast<std::uint32_t>(address.low() >> 32U)),
-             htonl(static_cast<std::uint32_t>(address.low())));
+    const auto words = std::bit_cast<std::array<u32_t, 4>>(packet::to_bytes(address));
+    IP_ADDR6(&result, words[0], words[1], words[2], words[3]);
   }
   return result;
 }
@@ -117,9 +118,7 @@ packet::Address from_lwip(ip_addr_t const& address) {
   if (IP_IS_V4_VAL(address)) {
     return packet::Address::of_v4(lwip_ntohl(ip_2_ip4(&address)->addr));
   }
-  const u32_t* const words = ip_2_ip6(&address)->addr;
-  return packet::Address::of_words(std::uint64_t{lwip_ntohl(words[0])} << 32U | lwip_ntohl(words[1]),
-                                   std::uint64_t{lwip_ntohl(words[2])} << 32U | lwip_ntohl(words[3]));
+  return packet::address_of(std::bit_cast<packet::AddressBytes>(ip_2_ip6(&address)->addr));
 }
 
 bool is_of(tcp_pcb const& pcb, Segment const& segment) {
