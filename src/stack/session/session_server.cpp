@@ -514,15 +514,23 @@ void SessionServer::detach(Worker& worker) {
 }
 
 bool SessionServer::detach_gone() {
+  bool has_worked = false;
   for (auto const& worker : workers_) {
-    if (!worker->is_gone && ipc::is_other_end_closed(worker->socket.get())) {
+    if (worker->is_gone) {
+      continue;
+    }
+    // an application may have sent descriptors, its own end among them, which is not closed while they are unread
+    ipc::clear_wake_ups(worker->socket.get());
+    has_worked |= worker->commands.has_messages();  // whose wake-up was cleared
+    if (ipc::is_other_end_closed(worker->socket.get())) {
       serve(*worker);  // it may have closed connections, and ended since
       detach(*worker);
     }
   }
-  return std::erase_if(workers_, [](auto const& worker) {
-           return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
-         }) > 0;
+  const auto erased = std::erase_if(workers_, [](auto const& worker) {
+    return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
+  });
+  return has_worked || erased > 0;
 }
 
 }  // namespace catena::stack

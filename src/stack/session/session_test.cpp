@@ -422,6 +422,34 @@ TEST_F(Sessions, an_application_that_ends_is_noticed_whatever_it_left_in_its_soc
   EXPECT_TRUE(stack_.tcp.all()[0].is_reset);
 }
 
+/// Descriptors that were sent and not read stay open: of its own end, too.
+TEST_F(Sessions, an_application_that_sends_its_own_socket_and_ends_is_noticed) {
+  auto goes = stack_.attach();
+  const int own = goes->descriptor();
+  for (int i = 0; i < 3; ++i) {
+    std::byte byte{};
+    iovec part{&byte, 1};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof own)> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof own);
+    std::memcpy(CMSG_DATA(rights), &own, sizeof own);
+    ASSERT_EQ(::sendmsg(own, &message, MSG_NOSIGNAL), 1);
+  }
+  goes.reset();
+  for (int i = 0; i < 60 && stack_.server.applications() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it looks at times
+    stack_.poll();
+  }
+  EXPECT_EQ(stack_.server.applications(), 0U);
+}
+
 TEST_F(Sessions, an_application_listens_at_so_many_ports_as_its_segment_has_lines) {
   const auto attachment = stack_.attach();
   ListenerLine& line = attachment->segment().listener(0);
