@@ -94,7 +94,7 @@ void classify_rte_acl(benchmark::State& state) {
   const classify::Acl acl = value_of(classify::Acl::create(all.rules));
   std::vector<classify::AclKey> keys;
   for (packet::FlowKey const& flow : all.flows) {
-    keys.push_back(classify::acl_key_of(flow));
+    classify::write_acl_key(flow, keys.emplace_back());
   }
   std::vector<const std::uint8_t*> pointers;
   for (classify::AclKey const& key : keys) {

@@ -93,7 +93,7 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
     const packet::Packet packet = packets[i];
     const packet::PacketFlow flow = packet::flow_of(packet.frame(), packet.layers());
     const std::uint32_t at = flow.has_ports ? with_ports++ : --without_ports;
-    keys_[at] = classify::acl_key_of(flow.key);
+    classify::write_acl_key(flow.key, keys_[at]);
     positions_[at] = i;
   }
   tables_->acl.find_with_ports(key_pointers_.data(), matches_.data(), with_ports);

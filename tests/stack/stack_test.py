@@ -5,10 +5,12 @@
 Environment: that of stack_run.py; ECHO and FILE_SERVER, the servers.
 """
 
+import contextlib
 import hashlib
 import http.client
 import os
 import pathlib
+import pty
 import random
 import signal
 import socket
@@ -34,6 +36,14 @@ def setUpModule():
 
 def run(*program, options=()):
     return StackRun(*program, options=options, port=PORT)
+
+
+def wait_for(condition):
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it does not happen")
+        time.sleep(0.02)
 
 
 def echoed(data, address=STACK[0]):
@@ -131,10 +141,52 @@ class Ends(unittest.TestCase):
         self.assertEqual(done.returncode, 7, done.stderr)
 
 
+    def test_a_key_of_the_terminal_reaches_the_program_once(self):
+        program = ("import signal, time\nsignal.signal(signal.SIGINT, lambda *_: print('interrupted', flush=True))\n"
+                   "print('ready', flush=True)\ntime.sleep(1)\n")
+        child, terminal = pty.fork()
+        if child == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.execv(BIN, [BIN, "stack", "run", "--", "python3", "-c", program])
+        seen = b""
+        with contextlib.suppress(OSError):  # the end of the terminal's last process
+            while part := os.read(terminal, 4096):
+                if b"ready" in part:
+                    os.write(terminal, b"\x03")
+                seen += part
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, seen)
+        self.assertEqual(seen.count(b"interrupted"), 1, seen)
+
+    def test_the_next_run_removes_what_a_killed_one_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "TMPDIR": folder}
+            ones = [subprocess.Popen([BIN, "stack", "run", "--interface", f"stack{i}", "--", "sleep", "60"], env=environment,
+                                     stderr=subprocess.DEVNULL) for i in range(2)]
+            try:
+                wait_for(lambda: len(list(pathlib.Path(folder).glob("*/stack.sock"))) == 2)
+                ones[0].kill()
+                ones[0].wait()
+                self.assertEqual(len(os.listdir(folder)), 2)
+                subprocess.run([BIN, "stack", "run", "--interface", "stack2", "--", "true"], env=environment, check=True,
+                               stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+                self.assertEqual(len(os.listdir(folder)), 1, "that of the run that goes on")
+                self.assertIsNone(ones[1].poll())
+            finally:
+                for one in ones:
+                    one.terminate()
+                    one.wait(LIMIT_S)
+
+
 class Refusals(unittest.TestCase):
     def test_wrong_options_say_what_to_write(self):
         for words, said in ((["--address", "10.0.0.300/24"], "write 10.123.0.2/24"), (["--copy", "dma"], "one of reference, cpu"),
-                            (["--sessions", "1000"], "powers of two"), (["--engine", "nothing"], "--engine")):
+                            (["--sessions", "1000"], "powers of two"), (["--engine", "nothing"], "--engine"),
+                            (["--rx", "32"], "--rx (64 to 1024 KiB)"), (["--rx", "4194368"], "--rx (64 to 1024 KiB)"),
+                            (["--ports", "80-90"], "as 80,443"), (["--ports", ""], "as 80,443"),
+                            (["--address", "10.9.0.2/24"], "would not reach the stack"),
+                            (["--address", "fd00::2/64"], "would not reach the stack"),
+                            (["--address", "10.123.0.1/24"], "would not reach the stack")):
             done = subprocess.run([BIN, "stack", "run", *words, "--", "true"], capture_output=True, text=True, timeout=LIMIT_S,
                                   check=False)
             self.assertNotEqual(done.returncode, 0)

@@ -36,6 +36,9 @@ pid_t parent_of(pid_t pid) {
 
 int exit_status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status); }
 
+/// Whether a key of the terminal (Ctrl-C) sent it: then all processes of this one's group have it already.
+bool is_of_terminal(int signal, int code) { return code == SI_KERNEL && (signal == SIGINT || signal == SIGQUIT); }
+
 /// Sends `signal` to all processes whose parent is this one.
 void signal_children(int signal) {
   std::error_code error;
@@ -128,7 +131,8 @@ bool read_environment(int from) {
     siginfo_t signal{};
     if (::sigwaitinfo(&signals, &signal) > 0 && signal.si_signo != SIGCHLD) {
       last_signal = signal.si_signo == SIGINT || signal.si_signo == SIGTERM ? signal.si_signo : last_signal;
-      if (!has_ended) {
+      const bool has_it = is_of_terminal(signal.si_signo, signal.si_code) && ::getpgid(program) == ::getpgrp();
+      if (!has_ended && !has_it) {
         ::kill(program, signal.si_signo);
       }
     }
@@ -184,7 +188,8 @@ Status GuestProgram::start(Environment const& environment) {
 int GuestProgram::wait() {
   for (;;) {
     signalfd_siginfo signal{};
-    if (::read(signals_.get(), &signal, sizeof signal) == sizeof signal && signal.ssi_signo != SIGCHLD) {
+    if (::read(signals_.get(), &signal, sizeof signal) == sizeof signal && signal.ssi_signo != SIGCHLD &&
+        !is_of_terminal(static_cast<int>(signal.ssi_signo), signal.ssi_code)) {
       ::kill(pid_, static_cast<int>(signal.ssi_signo));
     }
     int status = 0;

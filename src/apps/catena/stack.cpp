@@ -4,6 +4,7 @@
 #include "apps/catena/flags.hpp"
 #include "apps/catena/guest_program.hpp"
 #include "base/core/own_program.hpp"
+#include "base/core/port_list.hpp"
 #include "service/listen.hpp"
 #include "stack/copy/engine_table.hpp"
 #include "stack/process/stack_host.hpp"
@@ -15,10 +16,14 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -63,7 +68,39 @@ Result<stack::InterfaceAddress> parse_address(std::string const& text) {
   return stack::InterfaceAddress{*address, static_cast<std::uint8_t>(*prefix)};
 }
 
+bool are_neighbours(packet::Address const& one, packet::Address const& other, unsigned prefix) {
+  constexpr unsigned kWord = 64;
+  const auto mask = [](unsigned bits) { return bits == 0 ? 0 : ~std::uint64_t{0} << (kWord - bits); };
+  constexpr unsigned kBitsBeforeV4 = 96;
+  const unsigned bits = prefix + (one.is_v4() ? kBitsBeforeV4 : 0);
+  const std::uint64_t high = mask(std::min(bits, kWord));
+  const std::uint64_t low = mask(bits > kWord ? bits - kWord : 0);
+  return one != other && ((one.high() ^ other.high()) & high) == 0 && ((one.low() ^ other.low()) & low) == 0;
+}
+
+Result<stack::SegmentShape> shape_of(StackArguments const& arguments) {
+  const auto is_size = [](std::uint32_t kib, std::uint32_t least, std::uint32_t most) {
+    return std::has_single_bit(kib) && kib >= least && kib <= most;
+  };
+  constexpr std::uint32_t kLeastRx = 64;  // a window of TCP
+  constexpr std::uint32_t kMostRx = 1024;
+  constexpr std::uint32_t kLeastTx = 4;
+  constexpr std::uint32_t kMostTx = 4096;
+  if (is_size(arguments.rx_kib, kLeastRx, kMostRx) && is_size(arguments.tx_kib, kLeastTx, kMostTx)) {
+    const stack::SegmentShape shape{arguments.sessions, arguments.rx_kib * 1024, arguments.tx_kib * 1024};
+    if (stack::is_possible(shape)) {
+      return shape;
+    }
+  }
+  return absl::InvalidArgumentError(
+      "--sessions (to 65536), --rx (64 to 1024 KiB) and --tx (4 to 4096 KiB) are powers of two");
+}
+
 Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
+  if (PortList ports; arguments.ports.empty() || !ports.parse(arguments.ports.c_str())) {
+    return absl::InvalidArgumentError(
+        concat("--ports '", arguments.ports, "': write all, or up to ", PortList::kMaxPorts, " ports as 80,443"));
+  }
   stack::StackHostOptions options;
   options.interface = arguments.interface;
   stack::StackSettings& settings = options.process.settings;
@@ -79,21 +116,48 @@ Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
     CATENA_ASSIGN_OR_RETURN(const stack::InterfaceAddress address, parse_address(text));
     options.addresses.push_back(address);
     auto& network = address.address.is_v4() ? settings.tcp.ipv4 : settings.tcp.ipv6;
-    if (network) {
-      network->gateway = address.address;
+    if (!network) {
+      continue;
     }
+    if (!are_neighbours(network->address, address.address, std::max(network->prefix, address.prefix))) {
+      return absl::InvalidArgumentError(concat(
+          "--host-address ", text, " is not another address of the network of --address ", to_string(network->address),
+          "/", static_cast<unsigned>(network->prefix), ": the machine would not reach the stack"));
+    }
+    network->gateway = address.address;
   }
   settings.tcp.mac = {2, 0xCA, 0x7E, 0, 0, 2};
   settings.tx = arguments.tx;
   settings.tx.mode = *stack::copy_mode_of(arguments.copy);
   settings.engine = arguments.engine;
-  settings.shape = {arguments.sessions, arguments.rx_kib * 1024, arguments.tx_kib * 1024};
-  if (!stack::is_possible(settings.shape)) {
-    return absl::InvalidArgumentError("--sessions (to 65536), --rx and --tx (KiB, 4 to 4096) are powers of two");
-  }
+  CATENA_ASSIGN_OR_RETURN(settings.shape, shape_of(arguments));
   settings.tcp.receive_window = settings.shape.rx_bytes;
   options.process.cpus = arguments.cpus;
   return options;
+}
+
+constexpr char kFolderName[] = "catena-stack-XXXXXX";
+constexpr char kSocketName[] = "stack.sock";
+
+/// Removes the folders of this user's runs that were killed: their lock files have a process number and no lock.
+void remove_old_folders(std::filesystem::path const& parent) {
+  std::error_code error;
+  for (auto const& entry : std::filesystem::directory_iterator(parent, error)) {
+    const std::string name = entry.path().filename().string();
+    const std::string_view start = std::string_view(kFolderName).substr(0, sizeof kFolderName - sizeof "XXXXXX");
+    struct stat status {};
+    if (name.size() != sizeof kFolderName - 1 || !name.starts_with(start) ||
+        ::lstat(entry.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) {
+      continue;
+    }
+    const FileDescriptor lock(
+        ::open((entry.path() / concat(kSocketName, ".lock")).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    // a run writes its number after it has locked the file
+    if (lock && ::fstat(lock.get(), &status) == 0 && status.st_size > 0 &&
+        ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+      std::filesystem::remove_all(entry.path(), error);
+    }
+  }
 }
 
 /// A folder for the socket, which every user may pass: a server's workers have rights of their own.
@@ -101,7 +165,9 @@ class Folder {
  public:
   static Result<Folder> make() {
     std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "catena-stack-XXXXXX").string();
+    const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+    remove_old_folders(parent);
+    std::string name = (parent / kFolderName).string();
     if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0711) != 0) {
       return absl::UnavailableError(concat(name, ": ", std::strerror(errno)));
     }
@@ -177,7 +243,7 @@ Result<int> run_program(StackArguments const& arguments) {
   CATENA_ASSIGN_OR_RETURN(GuestProgram program, GuestProgram::prepare(arguments.program));
   options.may_attach = [&program](pid_t pid) { return program.has(pid); };
   CATENA_ASSIGN_OR_RETURN(const Folder folder, Folder::make());
-  const std::string path = concat(folder.path(), "/stack.sock");
+  const std::string path = concat(folder.path(), "/", kSocketName);
   CATENA_ASSIGN_OR_RETURN(service::ControlSocket door, service::ControlSocket::open(path));
   constexpr mode_t kForAll = 0666;  // a server's workers have rights of their own; may_attach decides
   if (::chmod(path.c_str(), kForAll) != 0) {

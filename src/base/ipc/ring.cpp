@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/ipc/ring.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -10,6 +11,12 @@ namespace catena::ipc {
 void clear_wake_ups(int socket) {
   std::array<std::byte, 4096> wake_ups;
   static_cast<void>(::recv(socket, wake_ups.data(), wake_ups.size(), MSG_DONTWAIT));
+}
+
+bool is_other_end_closed(int socket) {
+  // recv(2) would report the bytes before the end
+  pollfd end{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&end, 1, 0) > 0 && end.revents != 0;
 }
 
 void wake_reader(RingHead& head, int socket) {

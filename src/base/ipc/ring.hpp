@@ -31,6 +31,9 @@ struct RingShape {
 /// since a peer may send them without end.
 void clear_wake_ups(int socket);
 
+/// Whether the other end of `socket` is closed or shut down, also while wake-ups from it are unread.
+bool is_other_end_closed(int socket);
+
 /// Wakes the reader of a ring through `socket` if it waits. Never blocks.
 void wake_reader(RingHead& head, int socket);
 

@@ -202,9 +202,7 @@ std::optional<std::span<const std::byte>> RingPort::receive() {
       continue;
     }
     if (!*message) {
-      std::byte next{};
-      if (++link_->idle_polls % kCheckEvery == 0 &&
-          ::recv(link_->socket.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+      if (++link_->idle_polls % kCheckEvery == 0 && ipc::is_other_end_closed(link_->socket.get())) {
         unlink();
         continue;
       }

@@ -94,10 +94,7 @@ Attachment::Attachment(ipc::Mapping memory, SegmentShape const& shape, FileDescr
 }
 
 bool Attachment::is_stack_gone() {
-  if (!has_lost_stack_) {
-    std::byte byte{};
-    has_lost_stack_ = ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-  }
+  has_lost_stack_ = has_lost_stack_ || ipc::is_other_end_closed(socket_.get());
   return has_lost_stack_;
 }
 

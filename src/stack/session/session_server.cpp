@@ -42,6 +42,7 @@ struct SessionServer::Session {
   State state = State::kFree;
   bool ends_sending = false;  ///< the application sends no more
   bool has_sent_fin = false;
+  bool is_used = false;  ///< it has sent or consumed bytes, or ended its sending: no other application gets it
   std::uint32_t generation = 0;
   std::uint32_t state_bits = 0;  ///< as in its StackLine
   std::uint32_t received = 0;
@@ -108,6 +109,7 @@ struct SessionServer::Worker {
   std::vector<std::uint32_t> free_slots;
   bool has_pushed = false;  ///< events since the last wake()
   bool is_gone = false;     ///< only sessions that close by themselves are left
+  std::uint32_t ports = 0;  ///< at which it listens
 };
 
 SessionServer::SessionServer() = default;
@@ -331,7 +333,9 @@ void SessionServer::serve_session(Worker& worker, Session& session) {
     violate(session);
     return;
   }
-  if ((wished & AppLine::kReturn) != 0 && committed == 0 && consumed == 0) {
+  session.is_used = session.is_used || committed != tx.committed || consumed != session.consumed ||
+                    (wished & AppLine::kShutdown) != 0;
+  if ((wished & AppLine::kReturn) != 0 && !session.is_used) {
     return_connection(session);
     return;
   }
@@ -382,22 +386,32 @@ void SessionServer::serve_listener(Worker& worker, std::uint32_t number) {
 
 std::uint32_t SessionServer::listen(Worker& worker, std::uint16_t port, std::uint32_t backlog) {
   auto listener = std::ranges::find(listeners_, port, &Listener::port);
-  if (listener == listeners_.end()) {
+  const bool is_new = listener == listeners_.end();
+  if (!is_new && std::ranges::find(listener->workers, &worker) != listener->workers.end()) {
+    return EADDRINUSE;
+  }
+  if (worker.ports == SharedSegment::kListeners) {
+    return ENOSPC;  // it may write any number of requests to one line
+  }
+  if (is_new) {
     const auto most = static_cast<std::uint16_t>(std::min(backlog, kMaxBacklog));
     if (Status const& status = tcp_->listen(port, most); !status.ok()) {
       return ENOMEM;
     }
     listener = listeners_.insert(listeners_.end(), {.port = port, .workers = {}});
-  } else if (std::ranges::find(listener->workers, &worker) != listener->workers.end()) {
-    return EADDRINUSE;
   }
+  ++worker.ports;
   listener->workers.push_back(&worker);
   return 0;
 }
 
 void SessionServer::unlisten(Worker& worker, std::uint16_t port) {
   const auto listener = std::ranges::find(listeners_, port, &Listener::port);
-  if (listener == listeners_.end() || std::erase(listener->workers, &worker) == 0 || !listener->workers.empty()) {
+  if (listener == listeners_.end() || std::erase(listener->workers, &worker) == 0) {
+    return;
+  }
+  --worker.ports;
+  if (!listener->workers.empty()) {
     return;
   }
   tcp_->stop_listening(port);
@@ -483,7 +497,7 @@ void SessionServer::detach(Worker& worker) {
   }
   for (Session& session : worker.sessions) {
     const bool is_accepted = (worker.segment.app_line(session.slot).wishes.load() & AppLine::kAccepted) != 0;
-    if (session.state == Session::State::kOpen && !is_accepted && session.tx->committed == 0 && session.consumed == 0) {
+    if (session.state == Session::State::kOpen && !is_accepted && !session.is_used) {
       return_connection(session);
     } else if (session.state == Session::State::kOpen) {
       tcp_->reset(session.connection);
@@ -495,16 +509,23 @@ void SessionServer::detach(Worker& worker) {
 }
 
 bool SessionServer::detach_gone() {
+  bool has_worked = false;
   for (auto const& worker : workers_) {
-    std::byte byte{};
-    if (!worker->is_gone && ::recv(worker->socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+    if (worker->is_gone) {
+      continue;
+    }
+    // an application may have sent descriptors, its own end among them, which is not closed while they are unread
+    ipc::clear_wake_ups(worker->socket.get());
+    has_worked |= worker->commands.has_messages();  // whose wake-up was cleared
+    if (ipc::is_other_end_closed(worker->socket.get())) {
       serve(*worker);  // it may have closed connections, and ended since
       detach(*worker);
     }
   }
-  return std::erase_if(workers_, [](auto const& worker) {
-           return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
-         }) > 0;
+  const auto erased = std::erase_if(workers_, [](auto const& worker) {
+    return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
+  });
+  return has_worked || erased > 0;
 }
 
 }  // namespace catena::stack

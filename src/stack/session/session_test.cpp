@@ -405,6 +405,97 @@ TEST_F(Sessions, wrong_numbers_of_a_session_cost_that_session) {
   EXPECT_EQ(stack_.server.applications(), 2U);
 }
 
+TEST_F(Sessions, an_application_that_ends_is_noticed_whatever_it_left_in_its_socket) {
+  auto goes = stack_.attach();
+  const auto stays = stack_.attach();
+  ASSERT_EQ(stack_.listen(*goes), 0);
+  accept(*goes);
+  // a wake-up that a busy stack has not read, or any number of them
+  ASSERT_EQ(::send(goes->descriptor(), "x", 1, MSG_NOSIGNAL), 1);
+  goes.reset();
+  ASSERT_EQ(stack_.listen(*stays), 0);
+  for (int i = 0; i < 8; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it looks at times
+    stack_.poll();
+  }
+  EXPECT_EQ(stack_.server.applications(), 1U);
+  EXPECT_TRUE(stack_.tcp.all()[0].is_reset);
+}
+
+/// Descriptors that were sent and not read stay open: of its own end, too.
+TEST_F(Sessions, an_application_that_sends_its_own_socket_and_ends_is_noticed) {
+  auto goes = stack_.attach();
+  const int own = goes->descriptor();
+  for (int i = 0; i < 3; ++i) {
+    std::byte byte{};
+    iovec part{&byte, 1};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof own)> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof own);
+    std::memcpy(CMSG_DATA(rights), &own, sizeof own);
+    ASSERT_EQ(::sendmsg(own, &message, MSG_NOSIGNAL), 1);
+  }
+  goes.reset();
+  for (int i = 0; i < 60 && stack_.server.applications() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it looks at times
+    stack_.poll();
+  }
+  EXPECT_EQ(stack_.server.applications(), 0U);
+}
+
+TEST_F(Sessions, an_application_listens_at_so_many_ports_as_its_segment_has_lines) {
+  const auto attachment = stack_.attach();
+  ListenerLine& line = attachment->segment().listener(0);
+  for (std::uint16_t port = 1; port <= SharedSegment::kListeners + 4; ++port) {
+    line.port = port;
+    line.backlog = 5;
+    ++line.request;
+    attachment->segment().commands().first(port - 1U)[0] = kShape.sessions;
+    attachment->segment().commands().entries(port - 1U) = 1;
+    ++attachment->segment().commands_head().pushed;
+    stack_.poll();
+    EXPECT_EQ(line.error, port <= SharedSegment::kListeners ? 0U : std::uint32_t{ENOSPC}) << port;
+  }
+  EXPECT_EQ(stack_.tcp.listeners, static_cast<int>(SharedSegment::kListeners));
+}
+
+/// The next application would have a connection that sends no more, or bytes in it that are not its own.
+TEST_F(Sessions, a_connection_that_was_used_goes_to_no_other_application) {
+  const auto attachment = stack_.attach();
+  const auto other = stack_.attach();
+  ASSERT_EQ(stack_.listen(*attachment), 0);
+  Attachment::Session& shut = accept(*attachment);
+  Attachment::Session& sent = accept(*attachment);
+  attachment->shutdown(shut);
+  // positions count modulo 2^32: after so many bytes they are those of a new connection
+  constexpr std::uint64_t kRound = std::uint64_t{1} << 32U;
+  for (std::uint64_t bytes = 0; bytes < kRound; bytes += kShape.tx_bytes) {
+    attachment->commit(sent, kShape.tx_bytes);
+    while (attachment->unsent(sent) > 0) {
+      stack_.poll();
+      if (bytes + kShape.tx_bytes < kRound) {
+        stack_.tcp.acknowledge(1, kShape.tx_bytes);
+        stack_.tcp.all()[1].arrived.clear();
+      }
+    }
+  }
+  ASSERT_EQ(attachment->segment().app_line(sent.slot).committed, 0U);
+  ASSERT_EQ(stack_.listen(*other), 0);
+  attachment->end(shut, AppLine::kReturn);
+  attachment->end(sent, AppLine::kReturn);
+  stack_.poll();
+  EXPECT_TRUE(stack_.tcp.all()[0].is_reset);
+  EXPECT_TRUE(stack_.tcp.all()[1].is_reset);
+  EXPECT_TRUE(accept_all(*other).empty());
+}
+
 /// Whatever an application writes anywhere, at any time: another one's stream arrives whole, and all memory is back.
 TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
   Random random(7);

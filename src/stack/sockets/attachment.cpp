@@ -41,6 +41,9 @@ bool is_owner() {
   return owner.compare_exchange_strong(expected, &own_byte) || expected == &own_byte;
 }
 
+/// Sessions that other threads have closed, the last one first.
+std::atomic<Session*> left{nullptr};
+
 /// A number as the detail of a notice.
 struct Decimal {
   explicit Decimal(int number) { *std::to_chars(text, text + sizeof text - 1, number).ptr = '\0'; }
@@ -69,6 +72,9 @@ int Attachment::check(Descriptor const& descriptor, char const* call) {
     tell(Notice::kFork, call);
     return -EBADF;
   }
+  if (descriptor.kind == Kind::kSession && static_cast<Session const&>(descriptor).is_left) {
+    return -EBADF;
+  }
   if (is_wanted_ && !is_owner()) {
     tell(Notice::kThread, call);
     return -EOPNOTSUPP;
@@ -83,12 +89,15 @@ void Attachment::forget_parent() {
   }
   sessions_.clear();
   held_.clear();
+  ended_.clear();
+  left = nullptr;
   owner = nullptr;
   is_wanted_ = false;
   next_attempt_ms_ = 0;
   for (Descriptor* one = next_from(0); one != nullptr; one = next_from(one->number + 1)) {
     if (one->kind == Kind::kSession) {
       static_cast<Session*>(one)->life = Life::kParents;
+      static_cast<Session*>(one)->is_left = false;
       drop_watches(*one);
     } else if (one->kind == Kind::kListener) {
       static_cast<Listener*>(one)->is_wanted = false;
@@ -161,6 +170,7 @@ void Attachment::attach_if_due() {
 }
 
 int Attachment::pump() {
+  end_left();
   attach_if_due();
   if (stack_ == nullptr) {
     return 0;
@@ -213,6 +223,44 @@ void Attachment::send_held() {
 }
 
 void Attachment::hold(Session& session) { held_.push_back(&session); }
+
+int Attachment::leave(Session& session) {
+  if (session.is_left.exchange(true)) {
+    return -EBADF;
+  }
+  session.next_left = left.load();
+  while (!left.compare_exchange_weak(session.next_left, &session)) {
+  }
+  return 0;
+}
+
+/// A call of the owner's may be waiting for such a session: it finds a lost one.
+void Attachment::end_left() {
+  if (left.load(std::memory_order_relaxed) == nullptr) {
+    return;
+  }
+  for (Session* session = left.exchange(nullptr); session != nullptr; session = session->next_left) {
+    forget(*session);
+    if (session->life == Life::kOpen) {
+      ::catena_session_close(stack_, session->id);
+      session->life = Life::kLost;
+    }
+    drop_watches(*session);
+    ended_.push_back(session);
+  }
+}
+
+void Attachment::reap() {
+  if (owner != &own_byte) {
+    return;
+  }
+  end_left();
+  for (Session* const session : ended_) {
+    real().close(session->number);
+    remove(session);
+  }
+  ended_.clear();
+}
 
 void Attachment::open(Session& session) { sessions_.emplace(session.id, &session); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/session.h>
+#include <sys/single_threaded.h>
 
 #include <cstdint>
 #include <unordered_map>
@@ -44,12 +45,17 @@ class Attachment {
   /// Before the end of a session, which keeps its state until then.
   void forget(Session& session);
   void hold(Session& session);
+  /// A thread that may not use `session` closes it: pump() ends the connection, reap() frees it. 0; -EBADF: it has been
+  /// closed. Any thread.
+  static int leave(Session& session);
+  /// Frees the sessions that other threads have closed, and their descriptors. Not while a call uses a session.
+  void reap();
 
   catena_stack* stack() const { return stack_; }  ///< null: no stack serves
   /// Changes with each attachment; 0: not attached.
   std::uint32_t number() const { return stack_ == nullptr ? 0 : number_; }
-  /// The longest sleep while no stack serves, in ms; -1: any.
-  int sleep_limit_ms() const { return stack_ == nullptr ? kRetryMs : -1; }
+  /// The longest sleep in ms; -1: any. Without a stack nothing wakes it, nor does a second thread that closes.
+  int sleep_limit_ms() const { return stack_ == nullptr || __libc_single_threaded == 0 ? kRetryMs : -1; }
   /// After an error -ESTALE of the sessions API: all sessions are reset.
   void lose();
   /// At the end of the program: closes its connections as the kernel does: peers get all bytes.
@@ -60,6 +66,7 @@ class Attachment {
   void attach_if_due();
   void listen(Listener& listener);
   void forget_parent();
+  void end_left();
 
   catena_stack* stack_ = nullptr;
   std::uint32_t number_ = 0;
@@ -67,6 +74,7 @@ class Attachment {
   std::int64_t next_attempt_ms_ = 0;
   std::unordered_map<catena_session, Session*> sessions_;
   std::vector<Session*> held_;
+  std::vector<Session*> ended_;  ///< by end_left(), to be freed
 };
 
 }  // namespace catena::sockets

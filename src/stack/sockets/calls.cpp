@@ -54,12 +54,13 @@ bool is_socket(int fd) { return find_session(fd) != nullptr || find_listener(fd)
 
 /// Ends what is of the stack at `fd`. 0, or a negative error if another thread owns it.
 int forget_descriptor(int fd) {
+  Attachment::get().reap();
   Descriptor* descriptor = find(fd);
   if (descriptor == nullptr) {
     return 0;
   }
   const int result = Attachment::get().check(*descriptor, "close");
-  if (result == -EOPNOTSUPP) {
+  if (result == -EOPNOTSUPP || (descriptor->kind == Kind::kSession && static_cast<Session*>(descriptor)->is_left)) {
     return result;
   }
   switch (descriptor->kind) {
@@ -340,6 +341,9 @@ CATENA_CALL int shutdown(int fd, int how) noexcept {
 }
 
 CATENA_CALL int close(int fd) {
+  if (Session* own = find_session(fd); own != nullptr && Attachment::get().check(*own, "close") == -EOPNOTSUPP) {
+    return as_libc([&] { return Attachment::leave(*own); });
+  }
   return close_then(fd, [&] { return real().close(fd); });
 }
 

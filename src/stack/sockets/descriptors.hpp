@@ -4,6 +4,7 @@
 #include <catena/session.h>
 #include <sys/epoll.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -69,6 +70,8 @@ struct Session : Descriptor {
   bool has_told_reset;  ///< a call has returned the error of the reset
   bool reads_ended;
   bool sends_ended;
+  std::atomic<bool> is_left;  ///< a second thread has closed it: Attachment::leave()
+  Session* next_left;
   std::size_t held;  ///< bytes reserved and written, not committed: TCP_CORK, MSG_MORE
   Options options;
   std::string lookahead;   ///< received bytes taken out of the stack's buffer, to be peeked in one piece

@@ -238,6 +238,7 @@ int accept_session(Listener& listener, sockaddr* address, socklen_t* bytes, int 
     return -EINVAL;
   }
   Attachment& attachment = Attachment::get();
+  attachment.reap();
   attachment.want(listener);
   const Deadline deadline(listener.options.receive_ms);
   while (take(listener) < 0) {

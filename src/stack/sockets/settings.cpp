@@ -2,10 +2,8 @@
 #include "stack/sockets/settings.hpp"
 
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 namespace catena::sockets {
 namespace {
@@ -27,36 +25,6 @@ std::atomic<bool> is_read{false};
 }
 
 }  // namespace
-
-bool PortList::parse(char const* text) {
-  *this = PortList();
-  std::string_view rest = text == nullptr ? "" : text;
-  if (rest == "all") {
-    has_all_ = true;
-    return true;
-  }
-  while (!rest.empty()) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view word = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
-    std::uint16_t port = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), port);
-    if (error != std::errc() || end != word.data() + word.size() || port == 0 || count_ == kMaxPorts) {
-      *this = PortList();
-      return false;
-    }
-    ports_[count_++] = port;
-  }
-  return true;
-}
-
-bool PortList::contains(std::uint16_t port) const {
-  bool found = has_all_ && port != 0;
-  for (int i = 0; i < count_; ++i) {
-    found = found || ports_[i] == port;
-  }
-  return found;
-}
 
 Settings const& settings() {
   read_settings();

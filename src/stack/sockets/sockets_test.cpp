@@ -748,6 +748,28 @@ TEST_F(Sockets, a_second_thread_is_refused) {
   EXPECT_THAT(text, HasSubstr("recv in a second thread"));
 }
 
+/// Programs hand connections to threads, and close them there after the error: a peer must not wait for ever.
+TEST_F(Sockets, a_second_thread_closes_a_connection_whose_thread_ends_it) {
+  const std::string text = in_child([this] {
+    connect();
+    pollfd watched{server_, POLLIN, 0};
+    int first = -1;
+    int again = 0;
+    std::thread second([&] {
+      first = ::close(server_);
+      again = ::close(server_) == -1 ? errno : 0;
+    });
+    const bool is_woken = ::poll(&watched, 1, 20'000) == 1;
+    second.join();
+    char byte = 0;
+    const bool has_ended = real().recv(peer_, &byte, 1, 0) == 0;
+    EXPECT_EQ(::accept(listener_, nullptr, nullptr), -1);
+    const bool is_free = ::fcntl(server_, F_GETFD) == -1 && ::close(server_) == -1 && errno == EBADF;
+    return first == 0 && again == EBADF && is_woken && has_ended && is_free ? 0 : 1;
+  });
+  EXPECT_THAT(text, HasSubstr("close in a second thread"));
+}
+
 TEST_F(Sockets, duplicates_are_refused) {
   const std::string text = in_child([this] {
     connect();

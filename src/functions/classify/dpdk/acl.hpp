@@ -26,14 +26,14 @@ struct AclKey {
   std::uint16_t dport;
 };
 static_assert(sizeof(AclKey) == 16);
-/// Precondition: both addresses are IPv4.
-inline AclKey acl_key_of(packet::FlowKey const& key) {
-  return {.protocol = key.protocol,
-          .unused = {},
-          .src = __builtin_bswap32(key.source.v4()),
-          .dst = __builtin_bswap32(key.destination.v4()),
-          .sport = __builtin_bswap16(key.source_port),
-          .dport = __builtin_bswap16(key.destination_port)};
+/// Writes the key in place: one that is put together elsewhere and then copied as a whole waits for its own small
+/// stores, which cost the firewall a tenth of its time. Precondition: both addresses are IPv4.
+inline void write_acl_key(packet::FlowKey const& key, AclKey& to) {
+  to.protocol = key.protocol;
+  to.src = __builtin_bswap32(key.source.v4());
+  to.dst = __builtin_bswap32(key.destination.v4());
+  to.sport = __builtin_bswap16(key.source_port);
+  to.dport = __builtin_bswap16(key.destination_port);
 }
 
 /// The rules of one firewall in rte_acl, which chooses the vector instructions by the CPU. Two tables: one with all

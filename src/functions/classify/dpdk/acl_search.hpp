@@ -10,7 +10,8 @@
 namespace catena::classify::testing {
 
 inline int find_by_acl(Acl const& acl, Tuple const& tuple) {
-  const AclKey key = acl_key_of(flow_key_of(tuple));
+  AclKey key{};
+  write_acl_key(flow_key_of(tuple), key);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&key);
   std::uint32_t match = 0;
   if (tuple.has_ports) {
