@@ -221,6 +221,7 @@ class Benchmarks(unittest.TestCase):
         text = catena.read_bytes()
         self.assertIn(b"bool kChecked = true;", text, "the header that it compiles")
         self.assertNotIn(b"kChecked = false", text)
+        self.assertNotIn(b"accesses not checked", text)
 
     def test_nca_measures_and_checks(self):
         done, results = self.bench("nca", "--device", "opencl", "--streams", "2", "--threads", "2")

@@ -23,7 +23,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -79,18 +78,13 @@ bool are_neighbours(packet::Address const& one, packet::Address const& other, un
 }
 
 Result<stack::SegmentShape> shape_of(StackArguments const& arguments) {
-  const auto is_size = [](std::uint32_t kib, std::uint32_t least, std::uint32_t most) {
-    return std::has_single_bit(kib) && kib >= least && kib <= most;
-  };
   constexpr std::uint32_t kLeastRx = 64;  // a window of TCP
   constexpr std::uint32_t kMostRx = 1024;
-  constexpr std::uint32_t kLeastTx = 4;
   constexpr std::uint32_t kMostTx = 4096;
-  if (is_size(arguments.rx_kib, kLeastRx, kMostRx) && is_size(arguments.tx_kib, kLeastTx, kMostTx)) {
-    const stack::SegmentShape shape{arguments.sessions, arguments.rx_kib * 1024, arguments.tx_kib * 1024};
-    if (stack::is_possible(shape)) {
-      return shape;
-    }
+  const stack::SegmentShape shape{arguments.sessions, arguments.rx_kib * 1024, arguments.tx_kib * 1024};
+  if (arguments.rx_kib >= kLeastRx && arguments.rx_kib <= kMostRx && arguments.tx_kib <= kMostTx &&
+      stack::is_possible(shape)) {
+    return shape;
   }
   return absl::InvalidArgumentError(
       "--sessions (to 65536), --rx (64 to 1024 KiB) and --tx (4 to 4096 KiB) are powers of two");

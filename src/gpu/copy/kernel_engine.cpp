@@ -21,7 +21,7 @@ using hostcopy::Engine;
 using hostcopy::Move;
 
 constexpr std::string_view kMoveKernel = "catena_move";
-constexpr std::uint32_t kBatchJobs = 32;  ///< the cost of a launch is that of copying about 32 KB
+constexpr std::uint32_t kBatchJobs = 32;  ///< of a launch at most
 constexpr std::size_t kBatches = 8;       ///< in flight
 constexpr std::uint32_t kGroupSize = 256;
 constexpr std::uint32_t kPartBytes = 16 * 1024;

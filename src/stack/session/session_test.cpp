@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/hostcopy/testing/faulty_engine.hpp"
+#include "base/ipc/frames.hpp"
 #include "base/ipc/socket_pair.hpp"
 #include "stack/segment/attachment.hpp"
 #include "stack/session/session_server.hpp"
@@ -427,20 +428,7 @@ TEST_F(Sessions, an_application_that_sends_its_own_socket_and_ends_is_noticed) {
   auto goes = stack_.attach();
   const int own = goes->descriptor();
   for (int i = 0; i < 3; ++i) {
-    std::byte byte{};
-    iovec part{&byte, 1};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof own)> control{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof own);
-    std::memcpy(CMSG_DATA(rights), &own, sizeof own);
-    ASSERT_EQ(::sendmsg(own, &message, MSG_NOSIGNAL), 1);
+    ASSERT_EQ(ipc::send_frame(own, 0, {}, own), absl::OkStatus());
   }
   goes.reset();
   for (int i = 0; i < 60 && stack_.server.applications() > 0; ++i) {
