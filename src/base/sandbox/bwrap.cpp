@@ -90,7 +90,7 @@ std::string what_helps(SandboxOptions const& options) {
 
 BwrapFds BwrapFds::after(std::size_t program_fds) {
   const int first = STDERR_FILENO + 1 + static_cast<int>(program_fds);
-  return {first, first + 1, first + 2, first + 3, first + 4};
+  return {first, first + 1, first + 2, first + 3};
 }
 
 std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds) {
@@ -122,8 +122,7 @@ std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds
   }
   // both are in memory, without a bound of their own
   add(arguments, {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"});
-  add(arguments,
-      {"--seccomp", concat(fds.filter), "--json-status-fd", concat(fds.status), "--block-fd", concat(fds.gate)});
+  add(arguments, {"--seccomp", concat(fds.filter), "--json-status-fd", concat(fds.status)});
   return arguments;
 }
 

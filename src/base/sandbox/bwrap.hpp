@@ -15,9 +15,8 @@ namespace catena::sandbox {
 /// Numbers of the descriptors used by bubblewrap itself, after the program's.
 struct BwrapFds {
   int arguments = -1;  ///< its own arguments: not on its command line, which is visible to the program and other users
-  int filter = -1;
+  int filter = -1;     ///< of system calls: it executes the program after reading all of it
   int status = -1;
-  int gate = -1;    ///< it executes the program after reading a byte from it
   int copied = -1;  ///< the first of the descriptors from which it copies files
 
   /// For a program with `program_fds` descriptors.

@@ -187,6 +187,46 @@ TEST_F(SandboxLifetime, it_dies_with_the_process_that_started_it) {
   ::close(ends[1]);
 }
 
+TEST_F(SandboxLifetime, it_dies_with_the_process_that_was_starting_it) {
+  // a FIFO that nobody reads holds the start up, where bubblewrap has made the namespaces and the program is not
+  // executed
+  const std::filesystem::path group = place() / "group";
+  ASSERT_TRUE(std::filesystem::create_directory(group));
+  const std::filesystem::path members = group / "cgroup.procs";
+  ASSERT_EQ(::mkfifo(members.c_str(), 0600), 0);
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    SandboxOptions options = attempt({"hold"});
+    options.cgroups = {group};
+    SandboxedProcess::start(options).status().IgnoreError();
+    ::_exit(0);
+  }
+  const auto is_held_up = [&] {
+    for (auto const& task : std::filesystem::directory_iterator(concat("/proc/", parent, "/task"))) {
+      std::string call;
+      std::ifstream(task.path() / "wchan") >> call;
+      if (call.starts_with("wait_for_partner") || call.starts_with("fifo_open")) {
+        return true;
+      }
+    }
+    return false;
+  };
+  for (const auto end = steady_clock::now() + kEndLimit; !is_held_up() && steady_clock::now() < end;) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_TRUE(is_held_up());
+  ::kill(parent, SIGKILL);
+  // this process adopts what the dead one leaves
+  pid_t reaped = 0;
+  for (const auto end = steady_clock::now() + kEndLimit; reaped >= 0 && steady_clock::now() < end;) {
+    reaped = ::waitpid(-1, nullptr, WNOHANG);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(reaped, -1) << "a child is left";
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 TEST_F(SandboxLifetime, a_program_that_cannot_be_executed_is_unavailable) {
   SandboxOptions options = attempt({});
   options.program = "/catena/missing";

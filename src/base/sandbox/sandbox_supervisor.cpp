@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,17 +89,17 @@ Result<std::pair<FileDescriptor, FileDescriptor>> make_pipe() {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return failed("pipe");
   }
-  std::pair<FileDescriptor, FileDescriptor> both{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // a pipe's end takes it
-  return both;
+  return std::pair{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-/// A pipe from which bubblewrap reads one byte before it executes the program. One descriptor is both of its ends: who
-/// waits there goes on waiting when this process dies, while the end of file would let the program run.
-Result<FileDescriptor> make_gate() {
-  CATENA_ASSIGN_OR_RETURN(const auto ends, make_pipe());
-  FileDescriptor both(::open(concat("/proc/self/fd/", ends.second.get()).c_str(), O_RDWR | O_CLOEXEC));
-  return both ? Result<FileDescriptor>(std::move(both)) : failed("pipe");
+/// Copies a file in memory, from its start, into a pipe.
+Status copy_to_pipe(int file, int pipe) {
+  for (off_t at = 0;;) {
+    const ssize_t bytes = ::sendfile(pipe, file, &at, kReadBytes);
+    if (bytes <= 0) {
+      return bytes == 0 ? absl::OkStatus() : failed("pipe");
+    }
+  }
 }
 
 }  // namespace
@@ -166,8 +167,12 @@ void SandboxedProcess::SandboxSupervisor::run(std::promise<Status> started) {
 
 Status SandboxedProcess::SandboxSupervisor::launch() {
   const auto deadline = Clock::now() + options_.start_limit;
-  CATENA_ASSIGN_OR_RETURN(const FileDescriptor gate, make_gate());
-  CATENA_RETURN_IF_ERROR(spawn_bwrap(gate.get()));
+  // Bubblewrap reads the filter when the sandbox is made, and waits for it. With an empty one, as it is when this
+  // process dies before, it does not execute the program: its own way to die with this process begins only later.
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
+  CATENA_ASSIGN_OR_RETURN(auto filter_pipe, make_pipe());
+  CATENA_RETURN_IF_ERROR(spawn_bwrap(filter_pipe.first.get()));
+  filter_pipe.first.close();
   outer_fd_ = open_process(outer_);
   if (!outer_fd_) {
     Status status = failed("pidfd");
@@ -176,24 +181,27 @@ Status SandboxedProcess::SandboxSupervisor::launch() {
     return status;
   }
   CATENA_RETURN_IF_ERROR(await_namespace(deadline));
-  if (Status status = limit_process(first_, options_); !status.ok()) {
+  if (Status status = admit(filter.get(), filter_pipe.second.get()); !status.ok()) {
     // bubblewrap may have failed meanwhile, and says better why
     return await_readable(outer_fd_.get(), kFailurePause) ? explain() : status;
   }
-  for (std::filesystem::path const& cgroup : options_.cgroups) {
-    CATENA_RETURN_IF_ERROR(join(cgroup, first_));
-  }
-  if (::write(gate.get(), "", 1) != 1) {
-    return failed("pipe");
-  }
+  filter_pipe.second.close();
   return await_program(deadline);
 }
 
-Status SandboxedProcess::SandboxSupervisor::spawn_bwrap(int gate) {
+/// Limits the first process, and lets it execute the program.
+Status SandboxedProcess::SandboxSupervisor::admit(int filter, int filter_pipe) {
+  CATENA_RETURN_IF_ERROR(limit_process(first_, options_));
+  for (std::filesystem::path const& cgroup : options_.cgroups) {
+    CATENA_RETURN_IF_ERROR(join(cgroup, first_));
+  }
+  return copy_to_pipe(filter, filter_pipe);
+}
+
+Status SandboxedProcess::SandboxSupervisor::spawn_bwrap(int filter) {
   const BwrapFds numbers = BwrapFds::after(options_.fds.size());
   const std::vector<std::string> arguments = bwrap_arguments(options_, numbers);
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor arguments_file, as_file(arguments));
-  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
   CATENA_ASSIGN_OR_RETURN(auto status, make_pipe());
   CATENA_ASSIGN_OR_RETURN(auto output, make_pipe());
   SpawnOptions spawned;
@@ -201,7 +209,7 @@ Status SandboxedProcess::SandboxSupervisor::spawn_bwrap(int gate) {
   spawned.command.insert(spawned.command.end(), options_.arguments.begin(), options_.arguments.end());
   spawned.output = output.second.get();
   spawned.fds = options_.fds;
-  spawned.fds.insert(spawned.fds.end(), {arguments_file.get(), filter.get(), status.second.get(), gate});
+  spawned.fds.insert(spawned.fds.end(), {arguments_file.get(), filter, status.second.get()});
   for (ReadOnlyBind const& bind : options_.readable) {
     if (bind.fd >= 0) {
       if (::lseek(bind.fd, 0, SEEK_SET) != 0) {
@@ -222,6 +230,9 @@ Status SandboxedProcess::SandboxSupervisor::spawn_bwrap(int gate) {
   outer_ = *outer;
   status_ = std::move(status.first);
   output_ = std::move(output.first);
+  for (FileDescriptor const* end : {&status_, &output_}) {
+    ::fcntl(end->get(), F_SETFL, O_NONBLOCK);  // a pipe's end takes it
+  }
   return absl::OkStatus();
 }
 

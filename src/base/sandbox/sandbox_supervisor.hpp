@@ -46,7 +46,8 @@ class SandboxedProcess::SandboxSupervisor {
 
   void run(std::promise<Status> started);
   Status launch();
-  Status spawn_bwrap(int gate);
+  Status spawn_bwrap(int filter);
+  Status admit(int filter, int filter_pipe);
   Status await_namespace(Clock::time_point deadline);
   Status await_program(Clock::time_point deadline);
   Status explain();

@@ -158,7 +158,7 @@ class BridgeProcess {
     ::setenv("BRIDGED_TAP", tap, 1);
     std::string name = "bridge";
     std::string filter = "--gtest_filter=BridgeProgram.*";
-    std::string brief = "--gtest_brief=1";  // its begin is not one of the caller's cases, which tools/summarize-tests counts
+    std::string brief = "--gtest_brief=1";  // tools/summarize-tests counts the cases that begin and end: it is none
     const std::array<char*, 4> arguments = {name.data(), filter.data(), brief.data(), nullptr};
     EXPECT_EQ(::posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ), 0);
     ::unsetenv("BRIDGED_PORT");
