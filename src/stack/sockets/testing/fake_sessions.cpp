@@ -81,13 +81,17 @@ struct Connection {
 
 struct catena_stack {
   int epoll = ::epoll_create1(EPOLL_CLOEXEC);
-  int wake_up = ::epoll_create1(EPOLL_CLOEXEC);  ///< has `epoll`, once per arm(): as a stack, which wakes sleepers only
+  int wake_up = -1;  ///< an instance that has `epoll`, once per arm(): as a stack, which wakes sleepers only
   int incarnation = ::incarnation;
   catena_session next = 1;
   std::map<std::uint16_t, int> ports;
   std::map<catena_session, Connection> connections;
 
   catena_stack() {
+    constexpr int kLowest = 512;  // as a stack's: above the numbers of most programs
+    const int low = ::epoll_create1(EPOLL_CLOEXEC);
+    wake_up = real().fcntl(low, F_DUPFD_CLOEXEC, kLowest);
+    real().close(low);
     epoll_event none{};
     real().epoll_ctl(wake_up, EPOLL_CTL_ADD, epoll, &none);
   }
