@@ -857,6 +857,15 @@ TEST_F(Sockets, a_program_does_not_close_the_librarys_own_descriptor) {
   EXPECT_THAT(text, HasSubstr("dup2 to the number of the library"));
 }
 
+TEST_F(Sockets, a_full_stack_says_so) {
+  fill_fake_stack();
+  const std::string text = in_child([this] {
+    const int listener = listen_at("127.0.0.1", SOCK_NONBLOCK);
+    return ::accept(listener, nullptr, nullptr) == -1 && errno == EAGAIN ? 0 : 1;
+  });
+  EXPECT_THAT(text, HasSubstr("has no space for another process"));
+}
+
 TEST_F(Sockets, an_epoll_instance_with_connections_has_one_descriptor) {
   const std::string text = in_child([this] {
     connect();

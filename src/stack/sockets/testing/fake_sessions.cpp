@@ -19,6 +19,7 @@ using catena::sockets::real;
 namespace {
 
 bool has_stack = true;
+bool is_full = false;
 int incarnation = 0;
 
 struct Buffer {
@@ -142,8 +143,10 @@ std::int64_t on(catena_stack* stack, catena_session session, Call call) {
 namespace catena::sockets {
 
 void kill_fake_stack() { has_stack = false; }
+void fill_fake_stack() { is_full = true; }
 void start_fake_stack() {
   has_stack = true;
+  is_full = false;
   ++::incarnation;
 }
 
@@ -152,6 +155,9 @@ void start_fake_stack() {
 int catena_stack_attach(char const*, catena_stack** stack) {
   if (!has_stack) {
     return -ECONNREFUSED;
+  }
+  if (is_full) {
+    return -EUSERS;
   }
   *stack = new catena_stack;
   return 0;
