@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // catena-bench: measures whole chains, how NFs share a GPU, what overload costs, the checks of kernels and the C
 // library on this machine. What it writes, tools/render-bench makes pages of.
+#include <catena/core/decimal.hpp>
+#include <catena/core/text.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
@@ -59,12 +62,20 @@ int run(Part const& part, Told const& told) {
   return status;
 }
 
+/// CLI11 takes 010 for 8.
+std::string decimal_error(std::string const& value) {
+  const std::string advice = leading_zeros_advice(value);
+  return advice.empty() ? advice : concat("'", value, "' is no decimal number", advice);
+}
+
 void add_options(CLI::App& command, Part const& part, Told& told) {
+  const CLI::Validator decimal(decimal_error, "");
   told.seconds = part.seconds;
   command.add_option("--out", told.out, "File for what was measured, which tools/render-bench reads")->required();
   command.add_option("--seconds", told.seconds, "Length of a run, of which a quarter is warm-up")
+      ->check(decimal)
       ->capture_default_str();
-  command.add_option("--repeats", told.repeats, "Runs of each measurement")->capture_default_str();
+  command.add_option("--repeats", told.repeats, "Runs of each measurement")->check(decimal)->capture_default_str();
   command.add_flag("--resume", told.resume, "Keep what the file has, and measure the rest");
   command.add_flag("--quick", told.quick, "One short repeat of less");
   command.add_option("--data", told.data, "Folder of the benchmark's files; default: that of the source tree");

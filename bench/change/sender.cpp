@@ -3,12 +3,13 @@
 // SIGINT. It keeps its schedule as a wire does: a due packet that finds no free place in the device's ring of RING
 // places is lost. It writes "started" to standard error once the device is open, and at the end what was lost since the
 // warm-up to standard output, as JSON.
+#include <catena/core/decimal.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -146,17 +147,11 @@ Status send(Load const& load) {
   return absl::OkStatus();
 }
 
-/// 0: `text` is no number.
-std::uint64_t number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
-}
-
 int run(std::span<char*> words) {
   Load load;
   if (words.size() == 5) {
-    load = {words[1], number(words[2]), static_cast<std::uint32_t>(number(words[3])), number(words[4])};
+    const auto number = [&words](std::size_t at) { return parse_decimal(words[at]).value_or(0); };
+    load = {words[1], number(2), static_cast<std::uint32_t>(number(3)), number(4)};
   }
   if (load.packets_per_s == 0 || load.ring == 0 || load.ring > kMaxRing) {
     std::cerr << "usage: catena-bench-sender DEVICE PACKETS_PER_S RING WARM_UP_S\n";

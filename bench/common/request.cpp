@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/common/request.hpp"
 
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <fmt/format.h>
@@ -38,6 +39,9 @@ std::optional<double> parse_number(std::string_view text) {
 Status check_value(Setting const& setting, std::string const& value) {
   if (setting.is_text() || std::find(setting.names.begin(), setting.names.end(), value) != setting.names.end()) {
     return absl::OkStatus();
+  }
+  if (const std::string advice = leading_zeros_advice(value); !advice.empty()) {
+    return absl::InvalidArgumentError(concat(option_of(setting), ": '", value, "' is no decimal number", advice));
   }
   const std::optional<double> number = parse_number(value);
   if (number && *number >= setting.least && *number <= setting.most) {

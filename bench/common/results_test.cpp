@@ -164,6 +164,8 @@ TEST_F(ResultsTest, what_may_not_be_said_is_answered_with_what_may) {
   EXPECT_EQ(refused("sizes", "64B"), "--sizes: there is no '64B'; allowed: 64 to 1518");
   EXPECT_EQ(refused("copies", "many"), "--copies: there is no 'many'; allowed: best, or 1 to 64");
   EXPECT_EQ(refused("copies", "1,2"), "--copies: there is no '1,2'; allowed: best, or 1 to 64") << "it is no list";
+  EXPECT_EQ(refused("sizes", "64,0128"), "--sizes: '0128' is no decimal number; write 128 without leading zeros");
+  EXPECT_EQ(refused("copies", "08"), "--copies: '08' is no decimal number; write 8 without leading zeros");
   EXPECT_EQ(refused("run_seconds", "0"), "--run-seconds: there is no '0'; allowed: 0.0001 to 60");
   EXPECT_EQ(refused("run_seconds", "nan"), "--run-seconds: there is no 'nan'; allowed: 0.0001 to 60");
   told_.settings = {};

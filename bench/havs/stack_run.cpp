@@ -121,7 +121,7 @@ class Server {
 /// Attaches a server of this process.
 Result<std::unique_ptr<Attachment>> attach(int control, stack::SegmentShape const& shape) {
   CATENA_ASSIGN_OR_RETURN(auto ends, ipc::make_socket_pair());
-  CATENA_RETURN_IF_ERROR(stack::send_application(control, shape, ends.first.get()));
+  CATENA_RETURN_IF_ERROR(stack::send_application(control, shape, ends.first.get(), 0));
   std::unique_ptr<Attachment> attachment;
   if (const int error = Attachment::attach(std::move(ends.second), attachment); error != 0) {
     return absl::UnavailableError(std::strerror(-error));

@@ -60,6 +60,7 @@ typedef struct catena_event {
  *   -ENOENT, -ECONNREFUSED  no stack serves this path
  *   -EACCES                 the user may not use it
  *   -EUSERS                 the stack has no space for another application
+ *   -EMFILE                 this process has as many attachments to it as one process may have
  *   -EPROTO                 no stack, or one of another version
  *   -ENOMEM                 no memory
  */

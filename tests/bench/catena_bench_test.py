@@ -177,6 +177,7 @@ class Benchmarks(unittest.TestCase):
         self.refuses("adaptchain", self.ADAPTCHAIN, (("--chains", "C6"), "--chains: there is no 'C6'; allowed: C1, C2"),
                      (("--groups", "cost"), "--groups: there is no 'cost'; allowed: source"),
                      (("--sizes", "63"), "--sizes: there is no '63'; allowed: 64 to 1518"),
+                     (("--repeats", "010"), "--repeats: '010' is no decimal number; write 10 without leading zeros"),
                      (("--replicas", "none"), "--replicas: there is no 'none'; allowed: best, or 1 to 64"),
                      (("--data", self.path("no")), "fw.rules; give the folder bench/chains/data"))
         done = bench("adaptchain", "--quick")

@@ -11,15 +11,12 @@ get a whole datagram for the denied port, or a SYN out of a segment that had non
 whose first fragment has the whole header must all arrive. That the attacks work without the firewall is checked too.
 """
 
-import argparse
 import itertools
 import json
-import pathlib
-import subprocess
 import sys
-import tempfile
 
-from frames import read_frames, write_frames
+from comparison import comparison
+from frames import read_frames
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -27,16 +24,7 @@ from scapy.packet import Raw
 DENIED, ALLOWED = 22, 80
 SOURCE, TARGET = "10.0.0.1", "192.0.2.1"
 RULES = f"deny tcp any any any {DENIED}\ndeny udp any any any {DENIED}\nallow any any any any any\n"
-CHAIN = """apiVersion: catena/v1
-kind: Chain
-metadata: {{name: fragments}}
-spec:
-  rx: {{pcap: in.pcap}}
-  tx: {{pcap: out.pcap}}
-  device: {device}
-  nfs:
-    - {{name: fw, type: firewall, on: {on}, config: {{rules: fw.rules, default: deny}}}}
-"""
+NFS = {"fw": "type: firewall, config: {rules: fw.rules, default: deny}"}
 SYN, ACK = 0x02, 0x10
 
 
@@ -130,25 +118,11 @@ def reaches_denied(data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("catena")
-    parser.add_argument("--device", default="none")
-    options = parser.parse_args()
-
     tried = dict(enumerate(attacks(), start=1))
     before = [frame for identification, attack in tried.items() for frame in attack.frames(identification)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        write_frames(folder / "in.pcap", before)
-        (folder / "fw.rules").write_text(RULES)
-        (folder / "chain.yaml").write_text(
-            CHAIN.format(device=options.device, on="cpu" if options.device == "none" else "gpu"))
-        run = subprocess.run([options.catena, "run", folder / "chain.yaml", "--json"], capture_output=True, text=True,
-                             check=False)
-        if run.returncode != 0:
-            sys.exit(f"catena ended with status {run.returncode}\n{run.stderr}")
-        after = read_frames(folder / "out.pcap")
-    drops = json.loads(run.stdout)["nfs"][0]["drops"]
+    with comparison(before, {"fw.rules": RULES}) as both:
+        drops = json.loads(both.run(1, NFS, "--json"))["nfs"][0]["drops"]
+        after = read_frames(both.folder / "out.pcap")
 
     mistakes = []
     without, through = datagrams(before), datagrams(after)

@@ -19,7 +19,7 @@ from scapy.layers.l2 import ARP, GRE, LLC, Dot1Q, Dot3, Ether
 from scapy.layers.ppp import PPP, PPPoE
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
-from tshark_runs import comparison
+from comparison import comparison
 
 NAMES = {0x0800: "ipv4", 0x0806: "arp", 0x86DD: "ipv6", 0x8100: "vlan", 0x8847: "mpls", 0x8864: "pppoe_session",
          0x88CC: "lldp"}

@@ -14,7 +14,7 @@ import struct
 from frames import read_frames
 from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
-from tshark_runs import comparison
+from comparison import comparison
 
 TYPES = (0x8100, 0x88A8, 0x9100, 0x9200)
 NFS = {

@@ -253,6 +253,48 @@ class Iperf(Stack):
                 self.assertGreater(wait_for(report, "a report")["bytes"], 10_000_000)
 
 
+class Python(Stack):
+    """What programs do to the descriptors of the library: this interpreter makes the calls of libc."""
+    PORT = 7100
+    SERVE = """
+import ctypes, os, socket, time
+listener = socket.create_server(("", 7100))
+kept = listener.accept()[0]
+low, high = sorted((listener.fileno(), kept.fileno()))
+{then}
+while data := kept.recv(4096):
+    kept.sendall(data)
+"""
+
+    def serve(self, then):
+        return self.run_on_stack(self.PORT, "/usr/bin/python3", "-c", self.SERVE.format(then=then))
+
+    def test_a_program_that_closes_what_it_does_not_know_keeps_its_connections(self):
+        between = "os.closerange(low + 1, high)\n"
+        ways = {"close_range": between + "os.closerange(high + 1, 65536)",
+                "closefrom": between + "ctypes.CDLL(None).closefrom(high + 1)",
+                "close": "for fd in {*range(3, 65536)} - {low, high}: ctypes.CDLL(None).close(fd)",
+                "dup2": "for fd in {*range(3, 1000)} - {low, high}: ctypes.CDLL(None).dup2(0, fd)"}
+        for name, then in ways.items():
+            with self.subTest(call=name), self.serve(then), connect(STACK[0], self.PORT, patience=LIMIT_S) as peer:
+                for _ in range(3):
+                    peer.sendall(b"bytes")
+                    self.assertEqual(peer.recv(4096), b"bytes")
+
+    def test_a_child_does_not_keep_the_connections_of_a_parent_that_has_ended(self):
+        with self.serve("if os.fork() == 0: time.sleep(600)") as stack:
+            with connect(STACK[0], self.PORT, patience=LIMIT_S) as peer:
+                peer.sendall(b"bytes")
+                self.assertEqual(peer.recv(4096), b"bytes")
+                child = max(wait_for(lambda: stack.processes("python3")[1:], "a child"))
+                parent = min(stack.processes("python3"))
+                self.assertIn(child, children_of(parent))
+                os.kill(parent, signal.SIGKILL)
+                with self.assertRaises(ConnectionResetError):
+                    peer.recv(1)
+                os.kill(child, signal.SIGKILL)
+
+
 @needs("cc")
 class Calls(Stack):
     """A server's results over the kernel's TCP are those over the stack."""

@@ -128,6 +128,22 @@ class Ends(unittest.TestCase):
                     time.sleep(0.05)
             self.assertEqual(stack.report()["restarts"], 1)
 
+    def test_a_stopped_stack_is_replaced_as_soon_as_its_host_cannot_reach_it(self):
+        attack = ("import os, socket\ndoors = [socket.socket(socket.AF_UNIX) for _ in range(600)]\n"
+                  "for door in doors: door.connect(os.environ['CATENA_STACK'])\n")
+        with tempfile.TemporaryDirectory() as folder:
+            start = pathlib.Path(folder, "start")
+            begin = f"while ! [ -e {start} ]; do sleep 0.1; done; exec python3 -c \"{attack}\""
+            with run("sh", "-c", f"({begin}) & while true; do {ECHO} {PORT}; sleep 0.1; done") as stack:
+                stopped = stack.processes("catena-stack")
+                os.kill(stopped[0], signal.SIGSTOP)
+                start.touch()
+                wait_for(lambda: stack.processes("catena-stack") not in ([], stopped))
+                with connect(STACK[0], PORT, patience=LIMIT_S) as peer:
+                    peer.sendall(b"again")
+                    self.assertEqual(peer.recv(5), b"again")
+                self.assertEqual(stack.report()["restarts"], 1)
+
     def test_the_process_is_confined(self):
         with run(ECHO, str(PORT)) as stack:
             pid = stack.processes("catena-stack")[0]
@@ -161,15 +177,15 @@ class Ends(unittest.TestCase):
     def test_the_next_run_removes_what_a_killed_one_left(self):
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "TMPDIR": folder}
-            ones = [subprocess.Popen([BIN, "stack", "run", "--interface", f"stack{i}", "--", "sleep", "60"], env=environment,
-                                     stderr=subprocess.DEVNULL) for i in range(2)]
+            words = [[BIN, "stack", "run", "--interface", f"stack{i}", "--address", f"10.124.{i}.2/24", "--host-address",
+                      f"10.124.{i}.1/24", "--"] for i in range(3)]
+            ones = [subprocess.Popen([*words[i], "sleep", "60"], env=environment, stderr=subprocess.DEVNULL) for i in range(2)]
             try:
                 wait_for(lambda: len(list(pathlib.Path(folder).glob("*/stack.sock"))) == 2)
                 ones[0].kill()
                 ones[0].wait()
                 self.assertEqual(len(os.listdir(folder)), 2)
-                subprocess.run([BIN, "stack", "run", "--interface", "stack2", "--", "true"], env=environment, check=True,
-                               stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+                subprocess.run([*words[2], "true"], env=environment, check=True, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
                 self.assertEqual(len(os.listdir(folder)), 1, "that of the run that goes on")
                 self.assertIsNone(ones[1].poll())
             finally:
@@ -183,7 +199,11 @@ class Refusals(unittest.TestCase):
         for words, said in ((["--address", "10.0.0.300/24"], "write 10.123.0.2/24"), (["--copy", "dma"], "one of reference, cpu"),
                             (["--sessions", "1000"], "powers of two"), (["--engine", "nothing"], "--engine"),
                             (["--rx", "32"], "--rx (64 to 1024 KiB)"), (["--rx", "4194368"], "--rx (64 to 1024 KiB)"),
-                            (["--ports", "80-90"], "as 80,443"), (["--ports", ""], "as 80,443"),
+                            (["--ports", "80-90"], "as 80,443"), (["--ports", ""], "is empty"),
+                            (["--ports", "080"], "write 80 without leading zeros"),
+                            (["--engine", "cpu-stream"], "write --copy sync, async or full"),
+                            (["--copy", "reference", "--engine", "cpu-stream"], "write --copy sync, async or full"),
+                            (["--threshold", "4096"], "write --copy full"), (["--copy", "async", "--threshold", "1"], "write --copy full"),
                             (["--address", "10.9.0.2/24"], "would not reach the stack"),
                             (["--address", "fd00::2/64"], "would not reach the stack"),
                             (["--address", "10.123.0.1/24"], "would not reach the stack")):
@@ -191,6 +211,39 @@ class Refusals(unittest.TestCase):
                                   check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(said, done.stderr)
+
+    def test_a_second_stack_at_the_addresses_of_another_one(self):
+        with run(ECHO, str(PORT)):
+            for words, said in ((["--interface", "stack1"], "10.123.0.2/24 is in the network 10.123.0.1/24 of catena0"),
+                                (["--interface", "stack1", "--address", "fd00:ca7e::9/64", "--host-address", "fd00:ca7e::8/64"],
+                                 "fd00:ca7e::9/64 is in the network fd00:ca7e::1/64 of catena0"),
+                                ([], "another process has the TAP catena0 with 10.123.0.1/24 and fd00:ca7e::1/64")):
+                done = subprocess.run([BIN, "stack", "run", *words, "--", "true"], capture_output=True, text=True, timeout=LIMIT_S,
+                                      check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(said, done.stderr)
+                self.assertIn("--interface, --address and --host-address", done.stderr)
+            subprocess.run([BIN, "stack", "run", "--interface", "stack1", "--address", "10.123.1.2/24", "--host-address",
+                            "10.123.1.1/24", "--", "true"], check=True, timeout=LIMIT_S, stderr=subprocess.DEVNULL)
+            self.assertEqual(echoed(b"still"), b"still")
+
+    def test_a_process_leaves_room_for_others(self):
+        taking = """
+import os, socket, struct, subprocess, sys
+doors = []
+while True:
+    doors.append(socket.socket(socket.AF_UNIX))
+    doors[-1].connect(os.environ["CATENA_STACK"])
+    call, size = struct.unpack("II", doors[-1].recv(8))
+    body = doors[-1].recv(size)
+    if call != 0xCA7E0001:
+        break
+print("has", len(doors) - 1, os.strerror(*struct.unpack("i", body)), flush=True)
+subprocess.run(sys.argv[1:])
+"""
+        with run("python3", "-c", taking, ECHO, str(PORT)) as stack:
+            self.assertEqual(echoed(b"room"), b"room")
+        self.assertIn("has 32 Too many open files", stack.output)
 
     def test_a_stranger_may_not_attach(self):
         with run(ECHO, str(PORT)) as stack:

@@ -34,16 +34,23 @@ std::string decimal_error(std::string const& value) {
                                : concat("'", value, "' is no decimal number", leading_zeros_advice(value));
 }
 
+std::string empty_error(std::string const& value) {
+  return value.empty() ? "the value is empty; leave the option out for its default" : "";
+}
+
 }  // namespace
 
-void take_decimal_numbers(CLI::App& command) {
+void check_values(CLI::App& command) {
   for (CLI::Option* const option : command.get_options()) {
+    if (option->nonpositional() && option->get_items_expected_min() > 0) {
+      option->check(CLI::Validator(empty_error, ""));
+    }
     if (const std::string type = option->get_type_name(); type.starts_with("UINT") || type.starts_with("INT")) {
       option->check(CLI::Validator(decimal_error, ""));
     }
   }
   for (CLI::App* const below : command.get_subcommands([](CLI::App*) { return true; })) {
-    take_decimal_numbers(*below);
+    check_values(*below);
   }
 }
 

@@ -25,9 +25,9 @@ void add_share_options(CLI::App& command, std::string& share, std::string& parts
 void add_methods_option(CLI::App& command, RunArguments& arguments);
 /// The chain file and all options of a run.
 void add_run_options(CLI::App& command, RunArguments& arguments);
-/// Numbers of the options of `command` and of its own commands are decimal: CLI11 takes 010 for 8. After the last
-/// option was added.
-void take_decimal_numbers(CLI::App& command);
+/// Of the options of `command` and of its own commands: numbers are decimal, where CLI11 takes 010 for 8, and no value
+/// is empty, which would be the default. After the last option was added.
+void check_values(CLI::App& command);
 /// `catena profile`, without its action.
 CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments);
 /// The commands of a service and of its clients. Each sets `status` to its exit status when it is done.

@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
   manual->callback([&] { std::cout << cli::manual_page(app, CATENA_VERSION); });
 
   cli::add_examples(app);
-  cli::take_decimal_numbers(app);
+  cli::check_values(app);
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     app.parse(argc, argv);

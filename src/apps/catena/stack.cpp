@@ -30,6 +30,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -67,16 +68,6 @@ Result<stack::InterfaceAddress> parse_address(std::string const& text) {
   return stack::InterfaceAddress{*address, static_cast<std::uint8_t>(*prefix)};
 }
 
-bool are_neighbours(packet::Address const& one, packet::Address const& other, unsigned prefix) {
-  constexpr unsigned kWord = 64;
-  const auto mask = [](unsigned bits) { return bits == 0 ? 0 : ~std::uint64_t{0} << (kWord - bits); };
-  constexpr unsigned kBitsBeforeV4 = 96;
-  const unsigned bits = prefix + (one.is_v4() ? kBitsBeforeV4 : 0);
-  const std::uint64_t high = mask(std::min(bits, kWord));
-  const std::uint64_t low = mask(bits > kWord ? bits - kWord : 0);
-  return one != other && ((one.high() ^ other.high()) & high) == 0 && ((one.low() ^ other.low()) & low) == 0;
-}
-
 Result<stack::SegmentShape> shape_of(StackArguments const& arguments) {
   constexpr std::uint32_t kLeastRx = 64;  // a window of TCP
   constexpr std::uint32_t kMostRx = 1024;
@@ -91,9 +82,11 @@ Result<stack::SegmentShape> shape_of(StackArguments const& arguments) {
 }
 
 Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
-  if (PortList ports; arguments.ports.empty() || !ports.parse(arguments.ports.c_str())) {
+  if (PortList ports; !ports.parse(arguments.ports.c_str())) {
+    const std::string advice = leading_zeros_advice(arguments.ports);
     return absl::InvalidArgumentError(
-        concat("--ports '", arguments.ports, "': write all, or up to ", PortList::kMaxPorts, " ports as 80,443"));
+        concat("--ports '", arguments.ports, "' is no list of ports",
+               advice.empty() ? concat(": write all, or up to ", PortList::kMaxPorts, " ports as 80,443") : advice));
   }
   stack::StackHostOptions options;
   options.interface = arguments.interface;
@@ -113,10 +106,12 @@ Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
     if (!network) {
       continue;
     }
-    if (!are_neighbours(network->address, address.address, std::max(network->prefix, address.prefix))) {
-      return absl::InvalidArgumentError(concat(
-          "--host-address ", text, " is not another address of the network of --address ", to_string(network->address),
-          "/", static_cast<unsigned>(network->prefix), ": the machine would not reach the stack"));
+    const stack::InterfaceAddress own{network->address, network->prefix};
+    if (address.address == own.address || !is_in_network(address.address, own) ||
+        !is_in_network(own.address, address)) {
+      return absl::InvalidArgumentError(concat("--host-address ", text,
+                                               " is not another address of the network of --address ", to_string(own),
+                                               ": the machine would not reach the stack"));
     }
     network->gateway = address.address;
   }
@@ -243,14 +238,36 @@ Result<int> run_program(StackArguments const& arguments) {
   if (::chmod(path.c_str(), kForAll) != 0) {
     return absl::UnavailableError(concat(path, ": ", std::strerror(errno)));
   }
-  CATENA_ASSIGN_OR_RETURN(const auto host, stack::StackHost::start(std::move(options), FileDescriptor(door.release())));
+  const auto host = stack::StackHost::start(std::move(options), FileDescriptor(door.release()));
+  if (absl::IsAlreadyExists(host.status())) {
+    return absl::AlreadyExistsError(concat(std::string(host.status().message()),
+                                           ": give this stack others with --interface, --address and --host-address"));
+  }
+  CATENA_RETURN_IF_ERROR(host.status());
   const char* const other = std::getenv("LD_PRELOAD");
   CATENA_RETURN_IF_ERROR(program.start({{"LD_PRELOAD", other == nullptr ? library : concat(library, ":", other)},
                                         {"CATENA_STACK", path},
                                         {"CATENA_STACK_PORTS", arguments.ports}}));
   const int status = program.wait();
-  print(last_report(*host), host->restarts(), arguments.json);
+  print(last_report(**host), (*host)->restarts(), arguments.json);
   return status;
+}
+
+/// An option that only some ways of copying use.
+struct CopyOption {
+  CLI::Option* option;
+  std::string_view ways;  ///< as a user writes them
+  bool (*is_used_by)(stack::CopyMode);
+};
+
+Status check_copies(std::string const& way, std::span<const CopyOption> options) {
+  for (CopyOption const& one : options) {
+    if (one.option->count() > 0 && !one.is_used_by(*stack::copy_mode_of(way))) {
+      return absl::InvalidArgumentError(
+          concat(one.option->get_name(), " has no effect with --copy ", way, ": write --copy ", one.ways));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> engine_names() {
@@ -285,13 +302,24 @@ void add_stack_commands(CLI::App& app, int& status) {
         return stack::copy_mode_of(name) ? std::string() : concat("one of ", stack::copy_mode_names());
       })
       ->capture_default_str();
-  run->add_option("--engine", arguments->engine, "Copy engine, as `catena doctor` lists them")
-      ->check(CLI::IsMember(engine_names()))
-      ->capture_default_str();
-  run->add_option("--threshold", arguments->tx.threshold, "With --copy full: bytes from which on the engine copies")
-      ->capture_default_str();
-  run->add_option("--poll-at", arguments->tx.poll_at, "Copies in flight at which engines are polled at once")
-      ->capture_default_str();
+  std::vector<CopyOption> of_copies;
+  of_copies.push_back({run->add_option("--engine", arguments->engine,
+                                       "With --copy sync, async or full: the engine, as `catena doctor` lists them")
+                           ->check(CLI::IsMember(engine_names()))
+                           ->capture_default_str(),
+                       "sync, async or full", [](stack::CopyMode mode) {
+                         return mode != stack::CopyMode::kReference && mode != stack::CopyMode::kCpu;
+                       }});
+  of_copies.push_back({run->add_option("--threshold", arguments->tx.threshold,
+                                       "With --copy full: bytes from which on the engine copies")
+                           ->capture_default_str(),
+                       "full", [](stack::CopyMode mode) { return mode == stack::CopyMode::kFull; }});
+  of_copies.push_back(
+      {run->add_option("--poll-at", arguments->tx.poll_at,
+                       "With --copy async or full: copies in flight at which engines are polled at once")
+           ->capture_default_str(),
+       "async or full",
+       [](stack::CopyMode mode) { return mode == stack::CopyMode::kAsync || mode == stack::CopyMode::kFull; }});
   run->add_option("--sessions", arguments->sessions, "Connections of a process of the program; a power of two")
       ->capture_default_str();
   run->add_option("--rx", arguments->rx_kib, "KiB of a connection's receive buffer; a power of two")
@@ -300,8 +328,9 @@ void add_stack_commands(CLI::App& app, int& status) {
       ->capture_default_str();
   run->add_option("--cpus", arguments->cpus, "CPUs of the stack")->delimiter(',')->allow_extra_args(false);
   run->add_flag("--json", arguments->json, "Report as one JSON object on standard error");
-  run->callback([arguments, &status] {
-    const Result<int> result = run_program(*arguments);
+  run->callback([arguments, of_copies, &status] {
+    const Status copies = check_copies(arguments->copy, of_copies);
+    const Result<int> result = copies.ok() ? run_program(*arguments) : copies;
     status = result.ok() ? *result : fail(result.status());
   });
 }

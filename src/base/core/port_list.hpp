@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <charconv>
+#include <catena/core/decimal.hpp>
+
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string_view>
-#include <system_error>
 
 namespace catena {
 
@@ -26,13 +28,12 @@ class PortList {
       const std::size_t comma = rest.find(',');
       const std::string_view word = rest.substr(0, comma);
       rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
-      std::uint16_t port = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), port);
-      if (error != std::errc() || end != word.data() + word.size() || port == 0 || count_ == kMaxPorts) {
+      const std::uint64_t port = parse_decimal(word, std::numeric_limits<std::uint16_t>::max()).value_or(0);
+      if (port == 0 || count_ == kMaxPorts) {
         *this = PortList();
         return false;
       }
-      ports_[count_++] = port;
+      ports_[count_++] = static_cast<std::uint16_t>(port);
     }
     return true;
   }

@@ -42,9 +42,8 @@ class Engine {
     bool is_ordered = false;          ///< jobs complete in the order in which they were enqueued
     bool needs_registration = false;  ///< reaches only memory given to register_memory()
     std::uint32_t largest_move = std::numeric_limits<std::uint32_t>::max();  ///< bytes
-    std::uint32_t alignment = 1;    ///< of both addresses and the length of a move, bytes
-    std::uint32_t paying_jobs = 1;  ///< jobs enqueued between two polls from which on the engine is at its best
-    int node = -1;                  ///< the NUMA node of the engine; -1: the machine has no nodes
+    std::uint32_t alignment = 1;  ///< of both addresses and the length of a move, bytes
+    int node = -1;                ///< the NUMA node of the engine; -1: the machine has no nodes
   };
   struct Completion {
     Job job;

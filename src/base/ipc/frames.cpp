@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace catena::ipc {
@@ -31,7 +32,24 @@ struct Message {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
 };
 
-Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
+/// Waits for room in `socket`. Unavailable: there is none.
+Status await_room(int socket, std::chrono::milliseconds limit) {
+  pollfd room{.fd = socket, .events = POLLOUT, .revents = 0};
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const int ready = ::poll(&room, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
+    if (ready > 0) {
+      return absl::OkStatus();
+    }
+    if (ready == 0 || errno != EINTR) {
+      ::shutdown(socket, SHUT_RDWR);
+      return absl::UnavailableError("the other end of the connection does not read");
+    }
+  }
+}
+
+Status send_all(int socket, std::span<const std::byte> bytes, int fd, std::chrono::milliseconds limit) {
   while (!bytes.empty()) {
     Message message({const_cast<std::byte*>(bytes.data()), bytes.size()});
     if (fd >= 0) {
@@ -42,8 +60,12 @@ Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
       control->cmsg_len = CMSG_LEN(sizeof fd);
       std::memcpy(CMSG_DATA(control), &fd, sizeof fd);
     }
-    const ssize_t sent = sendmsg(socket, &message.header, MSG_NOSIGNAL);
+    const ssize_t sent = sendmsg(socket, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) {
+      continue;
+    }
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      CATENA_RETURN_IF_ERROR(await_room(socket, limit));
       continue;
     }
     if (sent <= 0) {
@@ -89,10 +111,11 @@ Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, FileDes
 
 }  // namespace
 
-Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd) {
+Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd,
+                  std::chrono::milliseconds limit) {
   const FrameHeader header{call, static_cast<std::uint32_t>(body.size())};
-  CATENA_RETURN_IF_ERROR(send_all(socket, std::as_bytes(std::span(&header, 1)), fd));
-  return send_all(socket, body, -1);
+  CATENA_RETURN_IF_ERROR(send_all(socket, std::as_bytes(std::span(&header, 1)), fd, limit));
+  return send_all(socket, body, -1, limit);
 }
 
 Result<Frame> receive_frame(int socket, std::uint32_t max_bytes) {

@@ -6,6 +6,7 @@
 #include <catena/core/status.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,9 +29,14 @@ struct Frame {
   FileDescriptor fd;  ///< at most one
 };
 
+/// Of a process that is stopped, or hostile.
+inline constexpr std::chrono::milliseconds kSendLimit{5000};
+
 /// Sends a frame, with `fd` unless it is -1. Waits while the other end does not read. Unavailable if the other end is
-/// gone.
-Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd = -1);
+/// gone, or has read nothing for `limit`: then the connection is shut down, since a part of the frame may be on its
+/// way.
+Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd = -1,
+                  std::chrono::milliseconds limit = kSendLimit);
 /// Receives frames in parts, as they arrive.
 class FrameReader {
  public:

@@ -91,6 +91,14 @@ TEST_F(FramesTest, may_be_longer_than_the_buffer_of_the_socket) {
   sender.join();
 }
 
+TEST_F(FramesTest, are_given_up_with_the_connection_where_the_other_end_does_not_read) {
+  const std::vector<std::byte> body(kMaxBytes);
+  constexpr std::chrono::milliseconds kLimit{10};
+  EXPECT_TRUE(absl::IsUnavailable(send_frame(ours(), 1, body, -1, kLimit)));
+  EXPECT_TRUE(absl::IsUnavailable(send_frame(ours(), 2, {}))) << "the first one is not whole";
+  EXPECT_TRUE(absl::IsUnavailable(receive_frame(theirs(), kMaxBytes).status()));
+}
+
 TEST_F(FramesTest, a_closed_connection_is_unavailable) {
   sockets_.second.close();
   EXPECT_TRUE(absl::IsUnavailable(send_frame(ours(), 1, {})));

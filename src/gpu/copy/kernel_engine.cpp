@@ -55,7 +55,7 @@ class KernelEngine final : public Engine {
 
   std::string name() const override { return device_->info().backend; }
   Capabilities capabilities() const override {
-    return {.is_ordered = true, .needs_registration = true, .largest_move = kLargestMove, .paying_jobs = kBatchJobs};
+    return {.is_ordered = true, .needs_registration = true, .largest_move = kLargestMove};
   }
 
   Status configure(Limits const& limits) override {

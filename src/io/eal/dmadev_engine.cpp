@@ -65,10 +65,8 @@ class DmadevEngine final : public Engine {
 
   std::string name() const override { return name_; }
   Capabilities capabilities() const override {
-    return {.is_ordered = true,
-            .needs_registration = (info_.dev_capa & RTE_DMA_CAPA_SVA) == 0,
-            .paying_jobs = 1,
-            .node = info_.numa_node};
+    return {
+        .is_ordered = true, .needs_registration = (info_.dev_capa & RTE_DMA_CAPA_SVA) == 0, .node = info_.numa_node};
   }
 
   Status configure(Limits const& limits) override {

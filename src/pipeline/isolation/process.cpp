@@ -305,8 +305,6 @@ struct NfProcess::Impl {
     if (::dup3(notifiers.first.get(), notifier.get(), O_CLOEXEC) < 0) {
       return absl::ResourceExhaustedError(concat("dup3: ", std::strerror(errno)));
     }
-    constexpr timeval kSendLimit{5, 0};  // who does not read is not waited for
-    ::setsockopt(incarnation.control.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
     sandbox::SandboxOptions sandbox;
     sandbox.fds = {ends.second.get(), notifiers.second.get()};
     CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(sandbox) : run_in_container(sandbox));

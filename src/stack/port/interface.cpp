@@ -3,6 +3,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <ifaddrs.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -11,8 +12,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <optional>
 
 #include "base/core/file_descriptor.hpp"
 #include "packet/address_bytes.hpp"
@@ -72,7 +76,84 @@ Status add(std::string const& interface, InterfaceAddress const& address) {
   return errno == 0 ? absl::OkStatus() : failed(interface, concat("address ", packet::to_string(address.address)));
 }
 
+/// The address in a socket address of IPv4 or IPv6.
+std::optional<packet::Address> address_in(sockaddr const* from) {
+  if (from == nullptr || (from->sa_family != AF_INET && from->sa_family != AF_INET6)) {
+    return std::nullopt;
+  }
+  if (from->sa_family == AF_INET) {
+    return packet::Address::of_v4(ntohl(reinterpret_cast<sockaddr_in const*>(from)->sin_addr.s_addr));
+  }
+  return packet::address_of(std::span<const std::uint8_t, sizeof(packet::Address)>(
+      reinterpret_cast<sockaddr_in6 const*>(from)->sin6_addr.s6_addr));
+}
+
+bool is_link_local(packet::Address const& address) {
+  static const InterfaceAddress kLinkLocal{*packet::Address::parse("fe80::"), 10};  // RFC 4291, 2.5.6
+  return is_in_network(address, kLinkLocal);
+}
+
+/// Calls `use(interface, address)` for each address of each interface that is up.
+template <typename Use>
+Status for_each_address(Use const& use) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    return absl::UnavailableError(concat("addresses of interfaces: ", std::strerror(errno)));
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, &::freeifaddrs);
+  for (ifaddrs const* one = list; one != nullptr; one = one->ifa_next) {
+    const std::optional<packet::Address> address = address_in(one->ifa_addr);
+    const std::optional<packet::Address> mask = address_in(one->ifa_netmask);
+    if (address && mask && (one->ifa_flags & IFF_UP) != 0 && !is_link_local(*address)) {
+      const int bits =
+          address->is_v4() ? std::popcount(mask->v4()) : std::popcount(mask->high()) + std::popcount(mask->low());
+      use(std::string_view(one->ifa_name), InterfaceAddress{*address, static_cast<std::uint8_t>(bits)});
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+std::string to_string(InterfaceAddress const& address) {
+  return concat(packet::to_string(address.address), "/", static_cast<unsigned>(address.prefix));
+}
+
+bool is_in_network(packet::Address const& address, InterfaceAddress const& network) {
+  constexpr unsigned kWord = 64;
+  const auto mask = [](unsigned bits) { return bits == 0 ? 0 : ~std::uint64_t{0} << (kWord - bits); };
+  constexpr unsigned kBitsBeforeV4 = 96;
+  const unsigned bits = network.prefix + (network.address.is_v4() ? kBitsBeforeV4 : 0);
+  const std::uint64_t high = mask(std::min(bits, kWord));
+  const std::uint64_t low = mask(bits > kWord ? bits - kWord : 0);
+  return ((address.high() ^ network.address.high()) & high) == 0 &&
+         ((address.low() ^ network.address.low()) & low) == 0;
+}
+
+std::vector<InterfaceAddress> addresses_at(std::string const& interface) {
+  std::vector<InterfaceAddress> addresses;
+  const Status status = for_each_address([&](std::string_view name, InterfaceAddress const& address) {
+    if (name == interface) {
+      addresses.push_back(address);
+    }
+  });
+  return status.ok() ? addresses : std::vector<InterfaceAddress>();
+}
+
+Status check_networks(std::string const& interface, std::span<const InterfaceAddress> addresses) {
+  Status result;
+  CATENA_RETURN_IF_ERROR(for_each_address([&](std::string_view name, InterfaceAddress const& other) {
+    for (InterfaceAddress const& own : addresses) {
+      // of two networks with the address the host takes the smaller one
+      if (result.ok() && name != interface && other.prefix >= own.prefix &&
+          own.address.is_v4() == other.address.is_v4() && is_in_network(own.address, other)) {
+        result =
+            absl::AlreadyExistsError(concat(to_string(own), " is in the network ", to_string(other), " of ", name));
+      }
+    }
+  }));
+  return result;
+}
 
 Status bring_up(std::string const& interface, std::span<const InterfaceAddress> addresses) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -32,7 +33,11 @@ Result<std::unique_ptr<TapPort>> TapPort::open(std::string const& name) {
   std::memcpy(request.ifr_name, name.data(), name.size());
   request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
   int header = sizeof(packet::VnetHeader);
-  if (::ioctl(fd.get(), TUNSETIFF, &request) != 0 || ::ioctl(fd.get(), TUNSETVNETHDRSZ, &header) != 0 ||
+  const bool is_open = ::ioctl(fd.get(), TUNSETIFF, &request) == 0;
+  if (!is_open && errno == EBUSY) {
+    return absl::AlreadyExistsError(concat("another process has the TAP ", name));
+  }
+  if (!is_open || ::ioctl(fd.get(), TUNSETVNETHDRSZ, &header) != 0 ||
       ::ioctl(fd.get(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) != 0) {
     return kernel_error(concat("TAP ", name), cure);
   }

@@ -18,7 +18,8 @@ void put(ipc::Writer& writer, StackSettings const& settings) {
       .put_text(settings.engine)
       .put(settings.shape)
       .put(settings.tx_buffer_bytes)
-      .put(settings.max_applications);
+      .put(settings.max_applications)
+      .put(settings.max_of_process);
 }
 
 Result<StackSettings> take_settings(std::span<const std::byte> body) {
@@ -30,16 +31,18 @@ Result<StackSettings> take_settings(std::span<const std::byte> body) {
   settings.shape = reader.take<SegmentShape>();
   settings.tx_buffer_bytes = reader.take<std::uint64_t>();
   settings.max_applications = reader.take<std::uint32_t>();
+  settings.max_of_process = reader.take<std::uint32_t>();
   if (!reader.ok() || reader.left() != 0 || !is_possible(settings.shape)) {
     return absl::InvalidArgumentError("settings of another version");
   }
   return settings;
 }
 
-Status send_application(int control, SegmentShape const& shape, int connection) {
+Status send_application(int control, SegmentShape const& shape, int connection, pid_t process) {
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor memory,
                           ipc::make_peer_memory("catena_sessions", SharedSegment::bytes(shape)));
-  CATENA_RETURN_IF_ERROR(ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kConnection), {}, connection));
+  CATENA_RETURN_IF_ERROR(ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kConnection),
+                                         std::as_bytes(std::span(&process, 1)), connection));
   return ipc::send_frame(control, static_cast<std::uint32_t>(StackCall::kMemory), {}, memory.get());
 }
 

@@ -23,13 +23,14 @@ struct StackSettings {
   SegmentShape shape;          ///< of each application; tcp.receive_window is its rx_bytes
   std::uint64_t tx_buffer_bytes = std::uint64_t{256} << 20U;
   std::uint32_t max_applications = 64;
+  std::uint32_t max_of_process = 32;  ///< of these; one process leaves room for others
 };
 
 /// Frames from the supervisor to the process, in this order: kStart once, then kConnection and kMemory for each
 /// application; and back: kReady or kFailed once, then kReport.
 enum class StackCall : std::uint32_t {
   kStart = 1,   ///< a StackSettings
-  kConnection,  ///< the application's socket
+  kConnection,  ///< the application's socket, and the number of its process (pid_t)
   kMemory,      ///< its segment, of the shape of the settings
   kReady,
   kFailed,  ///< a Status
@@ -43,9 +44,9 @@ void put(ipc::Writer& writer, StackSettings const& settings);
 /// InvalidArgument: settings of another version.
 Result<StackSettings> take_settings(std::span<const std::byte> body);
 
-/// Sends the two frames of an application to the process at the other end of `control`: kConnection with `connection`,
-/// and kMemory with a new segment. Both descriptors remain the caller's. One thread at a time: the frames stay
-/// together. Unavailable: the process is gone. ResourceExhausted: no memory.
-Status send_application(int control, SegmentShape const& shape, int connection);
+/// Sends the two frames of an application, which is of the process `process`, to the process at the other end of
+/// `control`: kConnection with `connection`, and kMemory with a new segment. Both descriptors remain the caller's. One
+/// thread at a time: the frames stay together. ResourceExhausted: no memory. Errors of ipc::send_frame().
+Status send_application(int control, SegmentShape const& shape, int connection, pid_t process);
 
 }  // namespace catena::stack

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/process/stack_host.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <spdlog/spdlog.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -18,9 +23,63 @@
 #include "stack/segment/attach.hpp"
 
 namespace catena::stack {
+namespace {
+
+/// Opens the stack's interface, unless the host would send the packets for the stack to another one.
+Result<std::unique_ptr<TapPort>> open_interface(StackHostOptions const& options) {
+  std::vector<InterfaceAddress> addresses;
+  for (auto const& network : {options.process.settings.tcp.ipv4, options.process.settings.tcp.ipv6}) {
+    if (network) {
+      addresses.push_back({network->address, network->prefix});
+    }
+  }
+  CATENA_RETURN_IF_ERROR(check_networks(options.interface, addresses));
+  Result<std::unique_ptr<TapPort>> port = TapPort::open(options.interface);
+  if (!absl::IsAlreadyExists(port.status())) {
+    return port;
+  }
+  std::string text(port.status().message());
+  std::string_view between = " with ";
+  for (InterfaceAddress const& address : addresses_at(options.interface)) {
+    text += concat(std::exchange(between, " and "), to_string(address));
+  }
+  return absl::AlreadyExistsError(text);
+}
+
+/// A process that has connected, by its number and by a descriptor.
+struct Peer {
+  pid_t pid = 0;
+  FileDescriptor pidfd;  ///< empty: of a kernel before 6.5
+};
+
+/// nullopt: it has ended.
+std::optional<Peer> peer_of(int connection) {
+#ifndef SO_PEERPIDFD
+  constexpr int SO_PEERPIDFD = 77;  // Linux 6.5
+#endif
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return std::nullopt;
+  }
+  int pidfd = -1;
+  length = sizeof pidfd;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0 && errno != ENOPROTOOPT) {
+    return std::nullopt;
+  }
+  return Peer{credentials.pid, FileDescriptor(pidfd)};
+}
+
+/// Whether the number may be another process's by now.
+bool has_ended(Peer const& peer) {
+  pollfd end{.fd = peer.pidfd.get(), .events = POLLIN, .revents = 0};
+  return peer.pidfd && ::poll(&end, 1, 0) != 0;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<StackHost>> StackHost::start(StackHostOptions options, FileDescriptor door) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<TapPort> port, TapPort::open(options.interface));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<TapPort> port, open_interface(options));
   CATENA_RETURN_IF_ERROR(bring_up(options.interface, options.addresses));
   CATENA_ASSIGN_OR_RETURN(auto process, StackProcess::start(options.process, port->descriptor()));
   return std::unique_ptr<StackHost>(
@@ -71,7 +130,8 @@ void StackHost::restart() {
     last = std::exchange(process_, nullptr);
   }
   if (last != nullptr) {
-    spdlog::error("the stack's process has ended; its connections are lost, and another one is started");
+    spdlog::error(
+        "the stack's process has ended or does not answer; its connections are lost, and another one is started");
     last.reset();
   }
   Result<std::unique_ptr<StackProcess>> next = StackProcess::start(options_.process, port_->descriptor());
@@ -86,18 +146,21 @@ void StackHost::restart() {
 
 void StackHost::let_in() {
   FileDescriptor connection(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (!connection || ::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+  const std::optional<Peer> peer = connection ? peer_of(connection.get()) : std::nullopt;
+  if (!peer) {
     return;
   }
   RefusedBody refused{.error = EACCES};
-  if (!options_.may_attach || options_.may_attach(peer.pid)) {
-    Status const admitted = process_->admit(connection.get());
+  // what may_attach says is of this process only if it has not ended by then
+  if ((!options_.may_attach || options_.may_attach(peer->pid)) && !has_ended(*peer)) {
+    Status const admitted = process_->admit(connection.get(), peer->pid);
     if (admitted.ok()) {
       return;
     }
     refused.error = absl::IsResourceExhausted(admitted) ? ENOMEM : ECONNREFUSED;
+    if (absl::IsUnavailable(admitted)) {
+      restart();
+    }
   }
   static_cast<void>(ipc::send_frame(connection.get(), kRefused, std::as_bytes(std::span(&refused, 1))));
 }

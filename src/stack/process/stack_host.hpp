@@ -32,7 +32,7 @@ struct StackHostOptions {
 /// socket. Any thread.
 class StackHost {
  public:
-  /// `door`: a listening socket. Errors: of TapPort::open(), bring_up() and StackProcess::start().
+  /// `door`: a listening socket. Errors: of check_networks(), TapPort::open(), bring_up() and StackProcess::start().
   static Result<std::unique_ptr<StackHost>> start(StackHostOptions options, FileDescriptor door);
   /// Ends the stack. Applications lose their connections.
   ~StackHost();

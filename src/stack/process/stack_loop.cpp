@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -19,6 +20,12 @@ constexpr int kFramesPerRound = 64;
 constexpr int kIdleRounds = 20;  ///< before a sleep: a wake-up costs more than they do
 constexpr std::chrono::milliseconds kReportEvery{200};
 constexpr hostcopy::Engine::Limits kEngineLimits{.jobs = 1024, .moves = 1};
+
+/// Whether a small frame can be sent without a wait: the supervisor may be stopped.
+bool has_room(int socket) {
+  pollfd room{.fd = socket, .events = POLLOUT, .revents = 0};
+  return ::poll(&room, 1, 0) == 1;
+}
 
 template <typename Body>
 std::span<const std::byte> bytes_of(Body const& body) {
@@ -96,9 +103,20 @@ bool StackLoop::is_reachable(std::shared_ptr<ipc::Mapping> const& segment) {
   return true;
 }
 
+/// Why a process may not attach once more; 0: it may.
+int StackLoop::why_not_admit(pid_t process) const {
+  if (server_.applications() >= settings_.max_applications) {
+    return EUSERS;
+  }
+  return process != 0 && server_.applications_of(process) >= settings_.max_of_process ? EMFILE : 0;
+}
+
 void StackLoop::admit(FileDescriptor memory) {
-  const FileDescriptor connection = std::exchange(connection_, std::nullopt).value_or(FileDescriptor());
-  const int refused = server_.applications() >= settings_.max_applications ? EUSERS : 0;
+  const ipc::Frame frame = *std::exchange(connection_, std::nullopt);
+  FileDescriptor const& connection = frame.fd;
+  pid_t process = 0;
+  std::memcpy(&process, frame.body.data(), sizeof process);
+  const int refused = why_not_admit(process);
   FileDescriptor again(::dup(memory.get()));
   Result<ipc::Mapping> mapping = map_segment(std::move(memory), settings_.shape);
   if (refused != 0 || !again || !mapping.ok()) {
@@ -109,13 +127,17 @@ void StackLoop::admit(FileDescriptor memory) {
   const AttachedBody body{.shape = settings_.shape};
   if (ipc::send_frame(connection.get(), kAttached, bytes_of(body), again.get()).ok()) {
     const auto segment = std::make_shared<ipc::Mapping>(*std::move(mapping));
-    server_.attach(segment, settings_.shape, FileDescriptor(::dup(connection.get())), is_reachable(segment));
+    server_.attach({.memory = segment,
+                    .shape = settings_.shape,
+                    .socket = FileDescriptor(::dup(connection.get())),
+                    .is_reachable = is_reachable(segment),
+                    .process = process});
   }
 }
 
 /// Whether there was anything to do.
 bool StackLoop::serve_control(Clock::time_point now) {
-  if (now >= next_report_) {
+  if (now >= next_report_ && has_room(control_.get())) {
     next_report_ = now + kReportEvery;
     const StackReport body = report();
     is_over_ |= !ipc::send_frame(control_.get(), static_cast<std::uint32_t>(StackCall::kReport), bytes_of(body)).ok();
@@ -129,8 +151,8 @@ bool StackLoop::serve_control(Clock::time_point now) {
     return false;
   }
   const auto call = static_cast<StackCall>((*frame)->call);
-  if (call == StackCall::kConnection && (*frame)->fd) {
-    connection_ = std::move((*frame)->fd);
+  if (call == StackCall::kConnection && (*frame)->fd && (*frame)->body.size() == sizeof(pid_t)) {
+    connection_ = std::move(**frame);
   } else if (call == StackCall::kMemory && (*frame)->fd && connection_) {
     admit(std::move((*frame)->fd));
   } else {

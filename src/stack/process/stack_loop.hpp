@@ -43,6 +43,7 @@ class StackLoop {
   bool receive();
   bool serve_control(Clock::time_point now);
   void admit(FileDescriptor memory);
+  int why_not_admit(pid_t process) const;
   void sleep();
 
   StackSettings settings_;
@@ -50,7 +51,7 @@ class StackLoop {
   FileDescriptor control_;
   ipc::FrameReader frames_;
   std::vector<std::shared_ptr<ipc::Mapping>> registered_;  ///< segments; engines may read them until they end
-  std::optional<FileDescriptor> connection_;               ///< of an application whose memory comes next
+  std::optional<ipc::Frame> connection_;                   ///< of an application whose memory comes next
   PartClock clock_;
   TxBuffers buffers_;
   hostcopy::Engine* engine_;  ///< of the pool; null: the CPU copies

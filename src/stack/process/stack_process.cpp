@@ -61,9 +61,10 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
     sandbox.gid = kNobody;
   }
   sandbox.cpus = options.cpus;
-  // of addresses: it maps the segments of all applications, few of whose pages have memory
-  sandbox.memory_bytes = (std::uint64_t{2} << 30U) + options.settings.max_applications *
-                                                         std::uint64_t{SharedSegment::bytes(options.settings.shape)};
+  // of addresses: it maps the segments of all applications, also of those that have ended; few of their pages have
+  // memory
+  const std::uint64_t segments = options.settings.max_applications + SessionServer::kMostEnding;
+  sandbox.memory_bytes = (std::uint64_t{2} << 30U) + segments * SharedSegment::bytes(options.settings.shape);
   sandbox.on_line = [](std::string_view line) { spdlog::info("stack: {}", line); };
   CATENA_ASSIGN_OR_RETURN(auto process, sandbox::SandboxedProcess::start(sandbox));
   ipc::Writer settings;
@@ -108,9 +109,9 @@ StackReport StackProcess::report() const {
   return report_;
 }
 
-Status StackProcess::admit(int connection) {
+Status StackProcess::admit(int connection, pid_t process) {
   const std::lock_guard lock(sending_);
-  return send_application(control_.get(), shape_, connection);
+  return send_application(control_.get(), shape_, connection, process);
 }
 
 }  // namespace catena::stack

@@ -35,9 +35,9 @@ class StackProcess {
   StackProcess(StackProcess const&) = delete;
   StackProcess& operator=(StackProcess const&) = delete;
 
-  /// Lets the application at the other end of `connection`, which remains the caller's, attach: it gets memory of its
-  /// own. Unavailable: the process is gone. ResourceExhausted: no memory.
-  Status admit(int connection);
+  /// Lets the application at the other end of `connection`, which remains the caller's and is of `process`, attach: it
+  /// gets memory of its own. Errors of send_application().
+  Status admit(int connection, pid_t process);
   /// The last report, of up to 200 ms ago.
   StackReport report() const;
   /// Readable when the process has ended. Belongs to this object.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kMaxFrame = 64;
 constexpr std::chrono::seconds kAnswerLimit{1};
+constexpr int kLowestNumber = 512;  ///< of the socket: programs give low numbers to files of their own by dup2(2)
 
 template <typename Body>
 bool read_body(ipc::Frame const& frame, Body& body) {
@@ -41,6 +43,9 @@ int connect_to(const char* path, FileDescriptor& socket) {
   socket = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) {
     return -ENOMEM;
+  }
+  if (FileDescriptor high(::fcntl(socket.get(), F_DUPFD_CLOEXEC, kLowestNumber)); high) {
+    socket = std::move(high);  // else the limit of open files is below
   }
   return ::connect(socket.get(), ipc::raw(*address), sizeof *address) == 0 ? 0 : -errno;
 }
@@ -77,6 +82,7 @@ int Attachment::attach(FileDescriptor socket, std::unique_ptr<Attachment>& attac
   if (!memory.ok()) {
     return absl::IsResourceExhausted(memory.status()) ? -ENOMEM : -EPROTO;
   }
+  memory->take_fd();  // one descriptor less that a program may close, and its next file get the number of
   attachment = std::make_unique<Attachment>(*std::move(memory), attached.shape, std::move(socket));
   return 0;
 }

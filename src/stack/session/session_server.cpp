@@ -54,15 +54,13 @@ struct SessionServer::Session {
 
 /// An application. What it can write is in its segment and its rings alone.
 struct SessionServer::Worker {
-  Worker(std::shared_ptr<ipc::Mapping> mapping, SegmentShape const& shape, FileDescriptor connection, bool reachable)
-      : socket(std::move(connection)),
-        memory(std::move(mapping)),
-        is_reachable(reachable),
-        segment(memory->bytes(), shape),
-        events(segment.events_head(), segment.events(), socket.get()),
-        commands(segment.commands_head(), segment.commands(), socket.get()),
-        sessions(shape.sessions) {
-    for (std::uint32_t slot = shape.sessions; slot > 0; --slot) {
+  explicit Worker(Application attached)
+      : application(std::move(attached)),
+        segment(application.memory->bytes(), application.shape),
+        events(segment.events_head(), segment.events(), application.socket.get()),
+        commands(segment.commands_head(), segment.commands(), application.socket.get()),
+        sessions(application.shape.sessions) {
+    for (std::uint32_t slot = application.shape.sessions; slot > 0; --slot) {
       sessions[slot - 1].worker = this;
       sessions[slot - 1].slot = slot - 1;
       free_slots.push_back(slot - 1);
@@ -99,9 +97,7 @@ struct SessionServer::Worker {
     }
   }
 
-  FileDescriptor socket;
-  std::shared_ptr<ipc::Mapping> memory;
-  bool is_reachable;  ///< for engines
+  Application application;
   SharedSegment segment;
   ipc::RingWriter<std::uint32_t> events;
   ipc::RingReader<std::uint32_t> commands;
@@ -123,20 +119,33 @@ void SessionServer::start(Tcp& tcp, TxStage& stage) {
 void SessionServer::stop() {
   for (auto const& worker : workers_) {
     detach(*worker);
-    for (Session& session : worker->sessions) {
-      if (session.tx != nullptr) {
-        tcp_->reset(session.connection);
-        stage_->close(std::move(session.tx));
-      }
-    }
+    give_up(*worker);
   }
   workers_.clear();
 }
 
-void SessionServer::attach(std::shared_ptr<ipc::Mapping> memory, SegmentShape const& shape, FileDescriptor socket,
-                           bool is_reachable) {
-  workers_.push_back(std::make_unique<Worker>(std::move(memory), shape, std::move(socket), is_reachable));
+/// Resets what an application that has ended left to be sent.
+void SessionServer::give_up(Worker& worker) {
+  for (Session& session : worker.sessions) {
+    if (session.tx != nullptr) {
+      tcp_->reset(session.connection);
+      reset(session.connection);
+    }
+  }
+}
+
+void SessionServer::attach(Application application) {
+  workers_.push_back(std::make_unique<Worker>(std::move(application)));
   ++counters_.attached;
+}
+
+std::uint32_t SessionServer::applications() const {
+  return static_cast<std::uint32_t>(counters_.attached - counters_.detached);
+}
+
+std::uint32_t SessionServer::applications_of(pid_t process) const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      workers_, [process](auto const& worker) { return !worker->is_gone && worker->application.process == process; }));
 }
 
 /// A slot of the next application that listens at `port`; null: none has space.
@@ -161,7 +170,8 @@ void SessionServer::place(Session& session, ConnectionId connection, SharedEndpo
              .state_bits = StackLine::kOpen,
              .local = local,
              .peer = peer,
-             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.memory, worker.is_reachable)};
+             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.application.memory,
+                                worker.application.is_reachable)};
   if (by_connection_.size() <= connection) {
     by_connection_.resize(connection + 1);
   }
@@ -475,7 +485,7 @@ void SessionServer::arm(std::vector<pollfd>& sockets) {
   for (auto const& worker : workers_) {
     if (!worker->is_gone) {
       static_cast<void>(worker->commands.poll());  // an empty ring is armed by the look
-      sockets.push_back({.fd = worker->socket.get(), .events = POLLIN, .revents = 0});
+      sockets.push_back({.fd = worker->application.socket.get(), .events = POLLIN, .revents = 0});
     }
   }
 }
@@ -487,7 +497,7 @@ void SessionServer::detach(Worker& worker) {
     return;
   }
   ++counters_.detached;
-  ::shutdown(worker.socket.get(), SHUT_RDWR);  // it may live on, and must notice
+  ::shutdown(worker.application.socket.get(), SHUT_RDWR);  // it may live on, and must notice
   std::vector<std::uint16_t> ports;
   for (Listener const& listener : listeners_) {
     ports.push_back(listener.port);
@@ -515,16 +525,24 @@ bool SessionServer::detach_gone() {
       continue;
     }
     // an application may have sent descriptors, its own end among them, which is not closed while they are unread
-    ipc::clear_wake_ups(worker->socket.get());
+    const int socket = worker->application.socket.get();
+    ipc::clear_wake_ups(socket);
     has_worked |= worker->commands.has_messages();  // whose wake-up was cleared
-    if (ipc::is_other_end_closed(worker->socket.get())) {
+    if (ipc::is_other_end_closed(socket)) {
       serve(*worker);  // it may have closed connections, and ended since
       detach(*worker);
     }
   }
-  const auto erased = std::erase_if(workers_, [](auto const& worker) {
-    return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
-  });
+  const auto erase_ended = [this] {
+    return std::erase_if(workers_, [](auto const& worker) {
+      return worker->is_gone && worker->free_slots.size() == worker->sessions.size();
+    });
+  };
+  auto erased = erase_ended();
+  for (auto ending = workers_.size() - applications(); ending > kMostEnding; --ending) {
+    give_up(**std::ranges::find_if(workers_, [](auto const& worker) { return worker->is_gone; }));
+    erased += erase_ended();
+  }
   return has_worked || erased > 0;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/types.h>
 
 #include "base/core/file_descriptor.hpp"
 #include "base/ipc/mapping.hpp"
@@ -29,11 +30,24 @@ struct SessionCounters {
   std::uint64_t detached = 0;
 };
 
+/// An application: its segment and its connection.
+struct Application {
+  std::shared_ptr<ipc::Mapping> memory;  ///< SharedSegment::bytes(shape) bytes, zeroed
+  SegmentShape shape;                    ///< precondition: is_possible(shape)
+  FileDescriptor socket;                 ///< each end wakes the other one by bytes, and its end is the application's
+  bool is_reachable = true;              ///< engines reach the memory; else the CPU makes its copies
+  pid_t process = 0;                     ///< that attached; 0: not known
+};
+
 /// The stack's end of the sessions of all applications: deals connections to the listening applications in turn, moves
 /// received bytes to them and their commands to TCP. Every number that an application writes is checked: a wrong one
 /// costs its own session, a wrong ring all its sessions. Belongs to Tcp's thread.
 class SessionServer final : public TcpEvents {
  public:
+  /// Applications that have ended, and whose peers do not have all bytes yet. Above it the connections of the first one
+  /// are reset: each has its segment until then.
+  static constexpr std::uint32_t kMostEnding = 64;
+
   SessionServer();
   ~SessionServer() override;
   SessionServer(SessionServer const&) = delete;
@@ -43,17 +57,15 @@ class SessionServer final : public TcpEvents {
   void start(Tcp& tcp, TxStage& stage);
   /// Resets all connections. Before Tcp ends.
   void stop();
-  /// Adds an application. `memory` has SharedSegment::bytes(shape) bytes, zeroed, and `socket` is its connection: each
-  /// end wakes the other one by bytes, and its end is the application's. `is_reachable`: engines reach the memory; else
-  /// the CPU makes its copies. Precondition: is_possible(shape).
-  void attach(std::shared_ptr<ipc::Mapping> memory, SegmentShape const& shape, FileDescriptor socket,
-              bool is_reachable = true);
+  void attach(Application application);
   /// Serves commands and copies, ends sessions, and detaches dead applications. Whether there was anything to do.
   bool poll(std::chrono::steady_clock::time_point now);
   /// Asks all applications to wake the stack by their next command, and appends their sockets to `sockets`. Call poll()
   /// once more before a sleep.
   void arm(std::vector<pollfd>& sockets);
-  std::uint32_t applications() const { return static_cast<std::uint32_t>(workers_.size()); }
+  /// Attached ones, of all processes and of one.
+  std::uint32_t applications() const;
+  std::uint32_t applications_of(pid_t process) const;
   SessionCounters const& counters() const { return counters_; }
 
   bool accepted(ConnectionId connection, Endpoint const& local, Endpoint const& peer) override;
@@ -83,6 +95,7 @@ class SessionServer final : public TcpEvents {
   void finish(Session& session);
   void violate(Session& session);
   void detach(Worker& worker);
+  void give_up(Worker& worker);
   bool detach_gone();
 
   Tcp* tcp_ = nullptr;

@@ -234,6 +234,15 @@ class Sessions : public ::testing::Test {
     return *attachment.find(last_);
   }
 
+  /// Until the server, which looks at times, has seen something.
+  template <typename Condition>
+  void poll_until(Condition const& condition) {
+    for (int i = 0; i < 60 && !condition(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      stack_.poll();
+    }
+  }
+
   LocalStack stack_{{.mode = CopyMode::kCpu}, kShape, {}, 1};
   catena_session last_ = 0;
 };
@@ -431,11 +440,41 @@ TEST_F(Sessions, an_application_that_sends_its_own_socket_and_ends_is_noticed) {
     ASSERT_EQ(ipc::send_frame(own, 0, {}, own), absl::OkStatus());
   }
   goes.reset();
-  for (int i = 0; i < 60 && stack_.server.applications() > 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it looks at times
-    stack_.poll();
-  }
+  poll_until([&] { return stack_.server.applications() == 0; });
   EXPECT_EQ(stack_.server.applications(), 0U);
+}
+
+/// Else 64 short-lived processes with slow peers would leave room for no other.
+TEST_F(Sessions, an_application_that_has_ended_is_none_while_its_peers_get_the_rest) {
+  auto goes = stack_.attach();
+  ASSERT_EQ(stack_.listen(*goes), 0);
+  Attachment::Session& session = accept(*goes);
+  goes->commit(session, 1000);
+  goes->end(session, AppLine::kClose);
+  goes.reset();
+  poll_until([&] { return stack_.server.counters().detached == 1; });
+  EXPECT_EQ(stack_.server.applications(), 0U);
+  EXPECT_FALSE(stack_.tcp.all()[0].is_over);
+  stack_.tcp.acknowledge(0, 1000);
+  stack_.poll();
+  EXPECT_TRUE(stack_.tcp.all()[0].is_over);
+  EXPECT_FALSE(stack_.tcp.all()[0].is_reset);
+}
+
+/// Each has a segment of its own until then.
+TEST_F(Sessions, of_too_many_that_have_ended_the_first_loses_the_rest_of_its_bytes) {
+  for (std::uint32_t i = 0; i <= SessionServer::kMostEnding; ++i) {
+    auto goes = stack_.attach();
+    ASSERT_EQ(stack_.listen(*goes), 0);
+    Attachment::Session& session = accept(*goes);
+    goes->commit(session, 1000);
+    goes->end(session, AppLine::kClose);
+    goes.reset();
+    poll_until([&] { return stack_.server.counters().detached == i + 1; });
+  }
+  for (std::size_t i = 0; i <= SessionServer::kMostEnding; ++i) {
+    EXPECT_EQ(stack_.tcp.all()[i].is_reset, i == 0) << i;
+  }
 }
 
 TEST_F(Sessions, an_application_listens_at_so_many_ports_as_its_segment_has_lines) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/sockets/attachment.hpp"
 
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -44,6 +46,21 @@ bool is_owner() {
 /// Sessions that other threads have closed, the last one first.
 std::atomic<Session*> left{nullptr};
 
+/// The descriptor of the attachment to the stack, which no call of the program opened; -1: not attached.
+std::atomic<int> own_descriptor{-1};
+
+/// After fork(2), in the child. A copy of the parent's descriptor would keep the parent attached after its end. Its
+/// number stays in use until forget_parent() closes it.
+void let_go_of_parent() {
+  const int number = own_descriptor;
+  if (number < 0) {
+    return;
+  }
+  const int other = ::eventfd(0, EFD_CLOEXEC);
+  real().dup3(other, number, O_CLOEXEC);
+  real().close(other);
+}
+
 /// A number as the detail of a notice.
 struct Decimal {
   explicit Decimal(int number) { *std::to_chars(text, text + sizeof text - 1, number).ptr = '\0'; }
@@ -82,11 +99,19 @@ int Attachment::check(Descriptor const& descriptor, char const* call) {
   return 0;
 }
 
-void Attachment::forget_parent() {
-  if (stack_ != nullptr) {
-    ::catena_stack_detach(stack_);
-    stack_ = nullptr;
+int Attachment::descriptor() { return own_descriptor; }
+
+void Attachment::detach() {
+  if (stack_ == nullptr) {
+    return;
   }
+  own_descriptor = -1;
+  ::catena_stack_detach(stack_);
+  stack_ = nullptr;
+}
+
+void Attachment::forget_parent() {
+  detach();
   sessions_.clear();
   held_.clear();
   ended_.clear();
@@ -111,8 +136,11 @@ void Attachment::want(Listener& listener) {
   if (listener.is_wanted || !listener.is_listening || !is_owner()) {
     return;
   }
-  if (fork_mark == nullptr && (fork_mark = make_fork_mark()) == nullptr) {
-    return tell(Notice::kAttachRefused, settings().path, errno);
+  if (fork_mark == nullptr) {
+    fork_mark = make_fork_mark();
+    if (fork_mark == nullptr || ::pthread_atfork(nullptr, nullptr, &let_go_of_parent) != 0) {
+      return tell(Notice::kAttachRefused, settings().path, errno);
+    }
   }
   is_wanted_ = true;
   const bool is_first = !has_wanted(listener.port);
@@ -158,9 +186,17 @@ void Attachment::attach_if_due() {
   if (result < 0) {
     stack_ = nullptr;
     next_attempt_ms_ = Deadline::now_ms() + kRetryMs;
-    const bool is_absent = result == -ENOENT || result == -ECONNREFUSED;
-    return tell(is_absent ? Notice::kNoStack : Notice::kAttachRefused, settings().path, is_absent ? 0 : -result);
+    switch (-result) {
+      case ENOENT:
+      case ECONNREFUSED:
+        return tell(Notice::kNoStack, settings().path);
+      case EUSERS:
+        return tell(Notice::kStackFull, settings().path);
+      default:
+        return tell(Notice::kAttachRefused, settings().path, -result);
+    }
   }
+  own_descriptor = ::catena_stack_descriptor(stack_);
   ++number_;
   for_each_wanted_port([this](Listener& listener) {
     if (stack_ != nullptr) {
@@ -288,8 +324,7 @@ void Attachment::lose() {
   if (stack_ == nullptr) {
     return;
   }
-  ::catena_stack_detach(stack_);
-  stack_ = nullptr;
+  detach();
   next_attempt_ms_ = 0;
   held_.clear();
   for_each_listener([](Listener& listener) { listener.waiting.clear(); });

@@ -26,6 +26,10 @@ class Attachment {
   /// in a second thread; `call` is named in the notice. Call it before all else on a descriptor.
   int check(Descriptor const& descriptor, char const* call);
 
+  /// The library's own descriptor, which the program has not opened and shall not close; -1: it is not attached. Any
+  /// thread.
+  static int descriptor();
+
   /// This process accepts connections at `listener`: attaches, and listens.
   void want(Listener& listener);
   /// Ends want(): waiting connections are reset.
@@ -65,6 +69,7 @@ class Attachment {
   static constexpr int kRetryMs = 100;
   void attach_if_due();
   void listen(Listener& listener);
+  void detach();
   void forget_parent();
   void end_left();
 

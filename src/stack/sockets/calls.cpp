@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of libc that the library takes: for a descriptor of the stack ours, for any other libc's own.
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <new>
@@ -49,8 +50,8 @@ int refuse(Notice notice, char const* name, int error) {
 }
 
 bool is_connection(int fd) { return find_session(fd) != nullptr; }
-/// A descriptor that stays at one number.
 bool is_socket(int fd) { return find_session(fd) != nullptr || find_listener(fd) != nullptr; }
+bool is_own(int fd) { return fd >= 0 && fd == Attachment::descriptor(); }
 
 /// Ends what is of the stack at `fd`. 0, or a negative error if another thread owns it.
 int forget_descriptor(int fd) {
@@ -97,6 +98,40 @@ void forget_range(unsigned first, unsigned last) {
   errno = kept;
 }
 
+/// close_range(2) of all but the library's own descriptor.
+int close_around(unsigned first, unsigned last, int flags) {
+  const int descriptor = Attachment::descriptor();
+  const auto own = static_cast<unsigned>(descriptor);
+  if (descriptor < 0 || own < first || own > last) {
+    return real().close_range(first, last, flags);
+  }
+  // the kernel refuses an empty range
+  const int result = own > first ? real().close_range(first, own - 1, flags) : 0;
+  return result == 0 && own < last ? real().close_range(own + 1, last, flags) : result;
+}
+
+/// True, with the call's error: `fd` may have no second number.
+bool refuses_copy(int fd, char const* name) {
+  if (is_socket(fd)) {
+    refuse(Notice::kDup, name, EOPNOTSUPP);
+    return true;
+  }
+  if (find_epoll(fd) != nullptr) {
+    refuse(Notice::kDupEpoll, name, EOPNOTSUPP);
+    return true;
+  }
+  return false;
+}
+
+/// dup2(2) and dup3(2) with another number.
+template <class Passed>
+int replace(int from, int to, char const* name, Passed passed) {
+  if (refuses_copy(from, name)) {
+    return -1;
+  }
+  return is_own(to) ? refuse(Notice::kOwnNumber, name, EBUSY) : close_then(to, passed);
+}
+
 iovec one_buffer(void const* bytes, std::size_t size) { return {const_cast<void*>(bytes), size}; }
 
 ssize_t send_from(Session& session, void const* bytes, std::size_t size, int flags) {
@@ -109,7 +144,8 @@ ssize_t receive_into(Session& session, void* bytes, std::size_t size, int flags)
   return receive(session, &buffer, 1, flags);
 }
 
-/// True if a message to another process has a connection or listening socket of the stack in it.
+/// True if a message to another process has a connection or listening socket of the stack in it, or an epoll instance
+/// with such.
 bool passes_socket(msghdr const* message) {
   if (message == nullptr || message->msg_control == nullptr) {
     return false;
@@ -121,7 +157,7 @@ bool passes_socket(msghdr const* message) {
     }
     auto const* numbers = reinterpret_cast<int const*>(CMSG_DATA(part));
     for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-      if (is_socket(numbers[i])) {
+      if (find(numbers[i]) != nullptr) {
         return true;
       }
     }
@@ -130,10 +166,6 @@ bool passes_socket(msghdr const* message) {
 }
 
 int control_flags(Descriptor& descriptor, int command, long argument) {
-  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-    tell(Notice::kDup, "fcntl(F_DUPFD)");
-    return -EOPNOTSUPP;
-  }
   const int result = real().fcntl(descriptor.number, command, argument);
   if (result >= 0 && command == F_SETFL) {
     descriptor.is_nonblocking = (argument & O_NONBLOCK) != 0;
@@ -341,6 +373,10 @@ CATENA_CALL int shutdown(int fd, int how) noexcept {
 }
 
 CATENA_CALL int close(int fd) {
+  if (is_own(fd)) {
+    errno = EBADF;  // the program has not opened it
+    return -1;
+  }
   if (Session* own = find_session(fd); own != nullptr && Attachment::get().check(*own, "close") == -EOPNOTSUPP) {
     return as_libc([&] { return Attachment::leave(*own); });
   }
@@ -351,30 +387,32 @@ CATENA_CALL int close_range(unsigned first, unsigned last, int flags) noexcept {
   if ((static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) == 0) {
     forget_range(first, last);
   }
-  return real().close_range(first, last, flags);
+  return close_around(first, last, flags);
 }
 
 CATENA_CALL void closefrom(int first) noexcept {
-  forget_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0U);
-  real().closefrom(first);
+  const int kept = errno;
+  int from = std::max(first, 0);
+  forget_range(static_cast<unsigned>(from), ~0U);
+  if (const int own = Attachment::descriptor(); own >= from) {
+    // one by one: libc's closefrom() has no end, and needs no close_range(2), which kernels before 5.9 do not have
+    for (; from < own; ++from) {
+      real().close(from);
+    }
+    ++from;
+  }
+  real().closefrom(from);
+  errno = kept;
 }
 
-CATENA_CALL int dup(int fd) noexcept {
-  return is_socket(fd) ? refuse(Notice::kDup, "dup", EOPNOTSUPP) : real().dup(fd);
-}
+CATENA_CALL int dup(int fd) noexcept { return refuses_copy(fd, "dup") ? -1 : real().dup(fd); }
 
 CATENA_CALL int dup2(int from, int to) noexcept {
-  if (is_socket(from) && from != to) {
-    return refuse(Notice::kDup, "dup2", EOPNOTSUPP);
-  }
-  return from == to ? real().dup2(from, to) : close_then(to, [&] { return real().dup2(from, to); });
+  return from == to ? real().dup2(from, to) : replace(from, to, "dup2", [&] { return real().dup2(from, to); });
 }
 
 CATENA_CALL int dup3(int from, int to, int flags) noexcept {
-  if (is_socket(from)) {
-    return refuse(Notice::kDup, "dup3", EOPNOTSUPP);
-  }
-  return close_then(to, [&] { return real().dup3(from, to, flags); });
+  return replace(from, to, "dup3", [&] { return real().dup3(from, to, flags); });
 }
 
 CATENA_CALL ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
@@ -413,6 +451,9 @@ CATENA_CALL int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   const long argument = va_arg(arguments, long);
   va_end(arguments);
+  if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && refuses_copy(fd, "fcntl(F_DUPFD)")) {
+    return -1;
+  }
   return dispatch(
       find_socket(fd), "fcntl", [&](Descriptor& own) { return control_flags(own, command, argument); },
       [&] { return real().fcntl(fd, command, argument); });

@@ -20,6 +20,7 @@ constexpr auto kTexts = std::to_array<NoticeText>({
     {Notice::kNoStack, "no stack serves % yet: its ports get connections as soon as one does; start catena stack"},
     {Notice::kAttachRefused,
      "the stack of % refuses this process: run the program as a user with access to its socket"},
+    {Notice::kStackFull, "the stack of % has no space for another process: end others, or run the program with fewer"},
     {Notice::kListenRefused, "the stack does not listen at port %: run the program as a user with the right to listen"},
     {Notice::kTooManyListeners, "more listening sockets than a process may have at the stack (%): use fewer"},
     {Notice::kDescriptorTooHigh,
@@ -28,6 +29,9 @@ constexpr auto kTexts = std::to_array<NoticeText>({
      "% in a second thread: connections of the stack belong to the thread of the first accept; run a process per core "
      "in place of threads"},
     {Notice::kDup, "% of a connection of the stack: use its one descriptor, or let the kernel serve this port"},
+    {Notice::kDupEpoll,
+     "% of an epoll instance with connections of the stack: use its one descriptor, or make an instance for each"},
+    {Notice::kOwnNumber, "% to the number of the library's connection to the stack: use another number"},
     {Notice::kPassing,
      "% passes a connection of the stack to another process (SCM_RIGHTS): accept it in the process serving it"},
     {Notice::kFork,

@@ -19,6 +19,7 @@
 #include <string>
 #include <thread>
 
+#include "stack/sockets/attachment.hpp"
 #include "stack/sockets/real_calls.hpp"
 #include "stack/sockets/settings.hpp"
 #include "stack/sockets/testing/fake_sessions.hpp"
@@ -186,7 +187,7 @@ TEST(PortListTest, reads_lists_and_all) {
   EXPECT_TRUE(ports.parse("all"));
   EXPECT_TRUE(ports.contains(65535));
   EXPECT_FALSE(ports.contains(0));
-  for (char const* wrong : {"80,", "0", "65536", "-1", "80;443", " 80", "ALL"}) {
+  for (char const* wrong : {"80,", "0", "65536", "-1", "80;443", " 80", "ALL", "080", "80,0443"}) {
     const bool is_list = ports.parse(wrong);
     EXPECT_EQ(is_list, std::string(wrong) == "80,") << wrong;
     EXPECT_FALSE(ports.contains(443)) << wrong;
@@ -823,6 +824,60 @@ TEST_F(Sockets, dup2_onto_a_connection_ends_it) {
   EXPECT_EQ(::read(server_, &byte, 1), 0);  // of the file
   EXPECT_EQ(real().recv(peer_, &byte, 1, 0), 0);
   ::close(null);
+}
+
+bool is_open(int fd) { return real().fcntl(fd, F_GETFD) >= 0; }
+
+/// Daemons close all descriptors that they do not know.
+TEST_F(Sockets, a_program_does_not_close_the_librarys_own_descriptor) {
+  const std::string text = in_child([this] {
+    connect();
+    const int own = ::catena_stack_descriptor(Attachment::get().stack());
+    const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const auto has_neighbours = [&](bool expected) {
+      return is_open(own - 1) == expected && is_open(own + 1) == expected;
+    };
+    const auto add_neighbours = [&] { return ::dup2(file, own - 1) == own - 1 && ::dup2(file, own + 1) == own + 1; };
+    errno = 0;
+    bool is_right = ::close(own) == -1 && errno == EBADF && ::dup2(file, own) == -1 && errno == EBUSY;
+    is_right = is_right && ::dup3(file, own, O_CLOEXEC) == -1 && errno == EBUSY;
+    const auto at = static_cast<unsigned>(own);
+    for (const auto& [first, last] : {std::pair{at - 1, at + 1}, std::pair{at - 1, ~0U}}) {
+      is_right = is_right && add_neighbours() && ::close_range(first, last, 0) == 0 && has_neighbours(false);
+    }
+    is_right = is_right && ::close_range(at, at, 0) == 0 && ::close_range(at + 1, at, 0) == -1 && errno == EINVAL;
+    is_right = is_right && add_neighbours();
+    ::closefrom(own - 1);
+    is_right = is_right && has_neighbours(false) && add_neighbours();
+    ::closefrom(own);
+    is_right = is_right && is_open(own - 1) && !is_open(own + 1) && is_open(own);
+    peer_sends("a");
+    return is_right && poll_server(POLLIN, 20'000) == POLLIN ? 0 : 1;
+  });
+  EXPECT_THAT(text, HasSubstr("dup2 to the number of the library"));
+}
+
+TEST_F(Sockets, a_full_stack_says_so) {
+  fill_fake_stack();
+  const std::string text = in_child([this] {
+    const int listener = listen_at("127.0.0.1", SOCK_NONBLOCK);
+    return ::accept(listener, nullptr, nullptr) == -1 && errno == EAGAIN ? 0 : 1;
+  });
+  EXPECT_THAT(text, HasSubstr("has no space for another process"));
+}
+
+TEST_F(Sockets, an_epoll_instance_with_connections_has_one_descriptor) {
+  const std::string text = in_child([this] {
+    connect();
+    const int set = ::epoll_create1(EPOLL_CLOEXEC);
+    epoll_event event{};
+    ::epoll_ctl(set, EPOLL_CTL_ADD, server_, &event);
+    const bool is_refused = ::dup(set) == -1 && errno == EOPNOTSUPP && ::dup2(set, 100) == -1 && errno == EOPNOTSUPP &&
+                            ::dup3(set, 100, 0) == -1 && errno == EOPNOTSUPP && ::fcntl(set, F_DUPFD, 0) == -1 &&
+                            errno == EOPNOTSUPP && ::fcntl(set, F_DUPFD_CLOEXEC, 0) == -1 && errno == EOPNOTSUPP;
+    return is_refused && ::fcntl(set, F_GETFD) == FD_CLOEXEC && ::dup2(set, set) == set ? 0 : 1;
+  });
+  EXPECT_THAT(text, HasSubstr("dup of an epoll instance with connections"));
 }
 
 TEST_F(Sockets, a_port_taken_in_this_process_is_refused) {

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::seconds kClearLimit{10};
 /// A client that does not greet, or does not read its answers, is given up.
 constexpr timeval kGreetingLimit{5, 0};
-constexpr timeval kAnswerLimit{0, 500'000};
+constexpr std::chrono::milliseconds kAnswerLimit{500};
 /// Launches of one recording.
 constexpr std::size_t kMaxLaunches = 1024;
 
@@ -53,7 +53,6 @@ ClientSession::~ClientSession() = default;
 
 Status ClientSession::greet() {
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kGreetingLimit, sizeof kGreetingLimit);
-  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kAnswerLimit, sizeof kAnswerLimit);
   CATENA_ASSIGN_OR_RETURN(ipc::Frame hello, ipc::receive_frame(socket_.get(), kMaxFrameBytes));
   ipc::Reader body(hello.body);
   const auto version = body.take<std::uint32_t>();
@@ -63,7 +62,8 @@ Status ClientSession::greet() {
   if (version != kVersion) {
     Status status = absl::UnavailableError(
         concat("the device server speaks version ", kVersion, " and the client version ", version));
-    static_cast<void>(ipc::send_frame(socket_.get(), hello.call, ipc::Writer().put_status(status).bytes()));
+    static_cast<void>(
+        ipc::send_frame(socket_.get(), hello.call, ipc::Writer().put_status(status).bytes(), -1, kAnswerLimit));
     return status;
   }
   CATENA_ASSIGN_OR_RETURN(page_, ipc::Mapping::map(std::move(hello.fd), sizeof(ClientPage)));
@@ -89,7 +89,7 @@ Status ClientSession::greet() {
   answer.put(info.max_group_size).put(static_cast<std::uint32_t>(info.is_cpu)).put(info.ordinal);
   answer.put(static_cast<std::uint32_t>(serializer_ != nullptr));
   const FileDescriptor self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-  return ipc::send_frame(socket_.get(), hello.call, answer.bytes(), self.get());
+  return ipc::send_frame(socket_.get(), hello.call, answer.bytes(), self.get(), kAnswerLimit);
 }
 
 Status ClientSession::take_frame() {
@@ -119,7 +119,7 @@ Status ClientSession::send_answer(std::uint32_t call, Result<ipc::Writer> const&
   if (answer.ok()) {
     whole.add(*answer);
   }
-  return ipc::send_frame(socket_.get(), call, whole.bytes(), answer.ok() ? fd : -1);
+  return ipc::send_frame(socket_.get(), call, whole.bytes(), answer.ok() ? fd : -1, kAnswerLimit);
 }
 
 Result<ipc::Writer> ClientSession::answer(Call call, ipc::Reader& body, FileDescriptor fd, FileDescriptor& answer_fd) {

@@ -51,7 +51,7 @@ class LocalStack {
     auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), SharedSegment::bytes(shape_));
     segments_.push_back(std::make_shared<ipc::Mapping>(std::move(memory)));
     register_memory(segments_.back()->bytes());
-    server.attach(segments_.back(), shape_, std::move(ends.first));
+    server.attach({.memory = segments_.back(), .shape = shape_, .socket = std::move(ends.first)});
     return std::make_unique<Attachment>(std::move(again), shape_, std::move(ends.second));
   }
   /// The call waits for the stack, so that must run meanwhile.

@@ -19,6 +19,7 @@ using catena::sockets::real;
 namespace {
 
 bool has_stack = true;
+bool is_full = false;
 int incarnation = 0;
 
 struct Buffer {
@@ -81,13 +82,17 @@ struct Connection {
 
 struct catena_stack {
   int epoll = ::epoll_create1(EPOLL_CLOEXEC);
-  int wake_up = ::epoll_create1(EPOLL_CLOEXEC);  ///< has `epoll`, once per arm(): as a stack, which wakes sleepers only
+  int wake_up = -1;  ///< an instance that has `epoll`, once per arm(): as a stack, which wakes sleepers only
   int incarnation = ::incarnation;
   catena_session next = 1;
   std::map<std::uint16_t, int> ports;
   std::map<catena_session, Connection> connections;
 
   catena_stack() {
+    constexpr int kLowest = 512;  // as a stack's: above the numbers of most programs
+    const int low = ::epoll_create1(EPOLL_CLOEXEC);
+    wake_up = real().fcntl(low, F_DUPFD_CLOEXEC, kLowest);
+    real().close(low);
     epoll_event none{};
     real().epoll_ctl(wake_up, EPOLL_CTL_ADD, epoll, &none);
   }
@@ -138,8 +143,10 @@ std::int64_t on(catena_stack* stack, catena_session session, Call call) {
 namespace catena::sockets {
 
 void kill_fake_stack() { has_stack = false; }
+void fill_fake_stack() { is_full = true; }
 void start_fake_stack() {
   has_stack = true;
+  is_full = false;
   ++::incarnation;
 }
 
@@ -148,6 +155,9 @@ void start_fake_stack() {
 int catena_stack_attach(char const*, catena_stack** stack) {
   if (!has_stack) {
     return -ECONNREFUSED;
+  }
+  if (is_full) {
+    return -EUSERS;
   }
   *stack = new catena_stack;
   return 0;

@@ -7,7 +7,9 @@ namespace catena::sockets {
 
 /// As if the stack's process died; attachments get -ESTALE.
 void kill_fake_stack();
-/// A stack serves its path again.
+/// It has no space for another process.
+void fill_fake_stack();
+/// A stack serves its path again, with space.
 void start_fake_stack();
 /// Bytes of each buffer of a session.
 constexpr int kFakeBufferBytes = 16 * 1024;

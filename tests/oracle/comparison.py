@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Catena over frames that tshark reads, too, for the oracles of this folder that compare both. A script that uses it
-takes CATENA [--device none]; without tshark it is skipped.
+"""Runs Catena over frames that another program reads, too, for the oracles of this folder that compare both. A script that
+uses it takes CATENA [--device none].
 """
 import argparse
 import contextlib
@@ -26,14 +26,17 @@ spec:
 
 
 class Comparison:
-    """A folder with in.pcap, for Catena and for tshark."""
+    """A folder with in.pcap, for Catena and for another program."""
 
     def __init__(self, folder, options):
         self.folder = folder
         self.options = options
 
     def seen_by_tshark(self, *fields, options=()):
-        """These fields of each frame, as a tuple."""
+        """These fields of each frame, as a tuple. Without tshark the script is skipped."""
+        if shutil.which("tshark") is None:
+            print("tshark is not installed")
+            sys.exit(77)
         words = [word for name in fields for word in ("-e", name)]
         output = subprocess.run(["tshark", "-n", *options, "-r", self.folder / "in.pcap", "-T", "fields", *words], check=True,
                                 capture_output=True, text=True).stdout
@@ -60,9 +63,6 @@ def comparison(sent, files):
     arguments.add_argument("catena")
     arguments.add_argument("--device", default="none")
     options = arguments.parse_args()
-    if shutil.which("tshark") is None:
-        print("tshark is not installed")
-        sys.exit(77)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for file, text in files.items():
