@@ -193,7 +193,7 @@ Status SandboxedProcess::SandboxSupervisor::spawn_bwrap(int gate) {
   const BwrapFds numbers = BwrapFds::after(options_.fds.size());
   const std::vector<std::string> arguments = bwrap_arguments(options_, numbers);
   CATENA_ASSIGN_OR_RETURN(const FileDescriptor arguments_file, as_file(arguments));
-  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(FilteredCalls::of(options_)));
   CATENA_ASSIGN_OR_RETURN(auto status, make_pipe());
   CATENA_ASSIGN_OR_RETURN(auto output, make_pipe());
   SpawnOptions spawned;
