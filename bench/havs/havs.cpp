@@ -206,7 +206,7 @@ class HavsBench {
                               profile::measure_copies(std::span(kinds).subspan(number, 1), options, [](auto) {}));
       CATENA_RETURN_IF_ERROR(engines.front().status);
       Json points = Json::array();
-      for (profile::CopyPoint const& point : engines.front().points) {
+      for (chain::CopyPoint const& point : engines.front().points) {
         points.push_back({{"bytes", point.bytes}, {"cpu_ns", point.cpu_ns}, {"gbps", point.gbps}});
       }
       cell["repeats"].push_back({{"points", std::move(points)}});

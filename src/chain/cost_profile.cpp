@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
-#include "base/core/open_file.hpp"
 #include "base/core/process_work.hpp"
 #include "chain/nf_costs_json.hpp"
+#include "chain/profile_file.hpp"
 
 #include "gpu/device/backend.hpp"
 #include "gpu/device/hash.hpp"
@@ -17,16 +17,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
-#include <span>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 namespace catena::chain {
 namespace {
@@ -35,7 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "catena cost profile";
 constexpr int kVersion = 1;
-constexpr std::size_t kMaxFileBytes = std::size_t{256} << 10;
 constexpr mode_t kReadableByAll = 0644;
 constexpr mode_t kReadableByOwner = 0600;  // hashes of files that may hold keys
 
@@ -61,14 +55,6 @@ constexpr const char* kNfs = "nfs";
 constexpr const char* kNfsOnCpu = "nfs_on_cpu";
 constexpr const char* kEnds = "ends";
 
-/// Drivers may say anything; what they say goes to terminals and into JSON.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  std::ranges::replace_if(
-      result, [](char c) { return !is_printable(c); }, '?');
-  return result;
-}
-
 void read_methods(Json const& json, ProfileReader& reader, plan::CostModel& costs) {
   Json const& methods = reader.object(json, "", "methods");
   for (const TransferMethod method : kTransferMethods) {
@@ -89,24 +75,6 @@ void read_methods(Json const& json, ProfileReader& reader, plan::CostModel& cost
       }
     }
   }
-}
-
-Status cannot_write(fs::path const& file) {
-  return absl::UnavailableError(concat(file.string(), ": the profile cannot be written: ", std::strerror(errno)));
-}
-
-Status write_whole(int descriptor, std::string_view text, mode_t mode, fs::path const& file) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(descriptor, text.data(), text.size());
-    if (put < 0 && errno == EINTR) {
-      continue;
-    }
-    if (put <= 0) {
-      return cannot_write(file);
-    }
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return ::fchmod(descriptor, mode) == 0 && ::fsync(descriptor) == 0 ? absl::OkStatus() : cannot_write(file);
 }
 
 std::string environment(const char* name) {
@@ -180,17 +148,8 @@ std::string to_json(CostProfile const& profile) {
 }
 
 Result<CostProfile> parse_profile(std::string_view text, std::string_view name) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    return absl::InvalidArgumentError(concat(name, ": not a JSON object", kMeasureAgain));
-  }
-  ProfileReader reader(name);
-  if (reader.text(json, "", "format") != kFormat) {
-    reader.complain("", "format", concat("is not '", kFormat, "'"));
-  }
-  if (reader.number(json, "", "version") != kVersion) {
-    reader.complain("", "version", concat("is not ", kVersion, ": another version of Catena wrote it"));
-  }
+  ProfileReader reader(name, kMeasureAgain);
+  CATENA_ASSIGN_OR_RETURN(const Json json, reader.parse(text, kFormat, kVersion));
   CostProfile profile;
   profile.measured = reader.text(json, "", "measured");
   if (!is_time(profile.measured)) {
@@ -220,51 +179,13 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
 }
 
 Result<CostProfile> load_profile(fs::path const& file) {
-  const Result<OpenedFile> opened = open_named_file(file.string(), O_RDONLY | O_NONBLOCK, kRegularFile);
-  if (absl::IsInvalidArgument(opened.status())) {
-    return absl::InvalidArgumentError(concat(file.string(), ": not a regular file", kMeasureAgain));
-  }
-  if (!opened.ok()) {
-    const bool is_said = absl::IsNotFound(opened.status()) || absl::IsPermissionDenied(opened.status());
-    return is_said ? opened.status() : absl::UnavailableError(opened.status().message());
-  }
-  std::string text;
-  const Status read = read_pieces(*opened, file.string(), kMaxFileBytes, [&text](std::span<const std::byte> piece) {
-    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-  });
-  if (absl::IsInvalidArgument(read)) {
-    return absl::InvalidArgumentError(
-        concat(file.string(), ": more than ", kMaxFileBytes, " bytes are no profile", kMeasureAgain));
-  }
-  if (!read.ok()) {
-    return absl::UnavailableError(read.message());
-  }
+  CATENA_ASSIGN_OR_RETURN(const std::string text, read_profile_file(file, kMeasureAgain));
   return parse_profile(text, file.string());
 }
 
 Status save_profile(CostProfile const& profile, fs::path const& file) {
-  std::error_code error;
-  if (const fs::file_status status = fs::status(file, error); fs::exists(status) && !fs::is_regular_file(status)) {
-    return absl::InvalidArgumentError(concat(file.string(), ": exists and is not a regular file"));
-  }
-  if (file.has_parent_path()) {
-    fs::create_directories(file.parent_path(), error);
-  }
-  std::string temporary = concat(file.string(), ".XXXXXX");
-  const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0) {
-    return cannot_write(file);
-  }
   const mode_t mode = profile.nfs.empty() && profile.nfs_on_cpu.empty() ? kReadableByAll : kReadableByOwner;
-  Status status = write_whole(descriptor, to_json(profile) + '\n', mode, file);
-  ::close(descriptor);
-  if (status.ok() && ::rename(temporary.c_str(), file.c_str()) != 0) {
-    status = cannot_write(file);
-  }
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-  }
-  return status;
+  return write_profile_file(file, to_json(profile) + '\n', mode);
 }
 
 std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference) {
@@ -298,24 +219,29 @@ ProfileStore ProfileStore::from_environment() {
 }
 
 fs::path ProfileStore::file_of(device::DeviceInfo const& info) const {
+  return file_named(info.backend, info.name, info.driver);
+}
+
+fs::path ProfileStore::file_of_copies(std::string_view processor) const { return file_named("copies", processor, ""); }
+
+fs::path ProfileStore::file_named(std::string_view kind, std::string_view name, std::string_view driver) const {
   if (folder_.empty()) {
     return {};
   }
   // the name is for people and of harmless characters; the hash tells devices and drivers apart
   constexpr std::size_t kMaxNameBytes = 48;
-  std::string name;
-  for (const char c : info.name) {
+  std::string shown;
+  for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0 && is_printable(c)) {
-      name += c;
-    } else if (!name.empty() && name.back() != '-') {
-      name += '-';
+      shown += c;
+    } else if (!shown.empty() && shown.back() != '-') {
+      shown += '-';
     }
   }
   device::Hash128 hash;
-  hash.add_field(info.backend).add_field(info.name).add_field(info.driver);
+  hash.add_field(kind).add_field(name).add_field(driver);
   constexpr std::size_t kDigits = 16;
-  return folder_ /
-         concat(info.backend, "-", name.substr(0, kMaxNameBytes), "-", hash.hex().substr(0, kDigits), ".json");
+  return folder_ / concat(kind, "-", shown.substr(0, kMaxNameBytes), "-", hash.hex().substr(0, kDigits), ".json");
 }
 
 bool ProfileStore::empty() const {

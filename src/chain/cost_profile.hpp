@@ -51,19 +51,18 @@ std::string to_json(CostProfile const& profile);
 /// nfs_from_json().
 Result<CostProfile> parse_profile(std::string_view text, std::string_view name);
 
-/// NotFound: no such file. InvalidArgument: not a regular file, longer than 256 KiB, or as parse_profile().
-/// PermissionDenied: no permission. Unavailable: the file cannot be read. Messages name the file and the remedy.
+/// Errors: as read_profile_file() and parse_profile(). Messages name the file and the remedy.
 Result<CostProfile> load_profile(std::filesystem::path const& file);
 
-/// Writes a profile and creates missing folders. A profile with NFs is readable by its owner only. The file is replaced
-/// atomically, by rename. InvalidArgument: `file` exists and is not a regular file. Unavailable: it cannot be written.
+/// Writes a profile. A profile with NFs is readable by its owner only. Errors: as write_profile_file().
 Status save_profile(CostProfile const& profile, std::filesystem::path const& file);
 
 /// The device that device::open(preference) would open, without opening it; nullopt if no such device exists.
 std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference);
 
-/// The folder of this user's profiles, one file per device, driver and backend. It is not a cache: measuring a profile
-/// again takes a quiet machine. Several processes may use it at once. Thread rule: immutable, any thread.
+/// The folder of this user's profiles, one file per device, driver and backend, and one per machine for copies. It is
+/// not a cache: measuring a profile again takes a quiet machine. Several processes may use it at once. Thread rule:
+/// immutable, any thread.
 class ProfileStore {
  public:
   /// $CATENA_DATA_DIR/profiles, else $XDG_DATA_HOME/catena/profiles, else $HOME/.local/share/catena/profiles (XDG Base
@@ -73,6 +72,8 @@ class ProfileStore {
 
   /// The file for the profile of a device; empty without a folder.
   std::filesystem::path file_of(device::DeviceInfo const& info) const;
+  /// The file for the CopyProfile of a machine with this processor; empty without a folder.
+  std::filesystem::path file_of_copies(std::string_view processor) const;
   /// Whether the store has no profile.
   bool empty() const;
   /// The profile of a device; the built-in one if the store has no file for it or, with a warning in the log, if the
@@ -82,6 +83,8 @@ class ProfileStore {
   CostProfile find(device::DevicePreference const& preference) const;
 
  private:
+  std::filesystem::path file_named(std::string_view kind, std::string_view name, std::string_view driver) const;
+
   std::filesystem::path folder_;
 };
 

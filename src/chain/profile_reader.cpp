@@ -12,11 +12,32 @@ constexpr double kMaxNs = 1e12;  // some minutes for one transfer: sums of such 
 
 }  // namespace
 
+std::string printable(std::string_view text) {
+  std::string result(text);
+  std::ranges::replace_if(
+      result, [](char c) { return !is_printable(c); }, '?');
+  return result;
+}
+
 bool is_time(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00T00:00:00Z";
   return text.size() == kShape.size() && std::ranges::equal(text, kShape, [](char c, char shape) {
            return shape == '0' ? c >= '0' && c <= '9' : c == shape;
          });
+}
+
+Result<Json> ProfileReader::parse(std::string_view whole, std::string_view format, int version) {
+  Json json = Json::parse(whole, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(concat(name_, ": not a JSON object", remedy_));
+  }
+  if (text(json, "", "format") != format) {
+    complain("", "format", concat("is not '", format, "'"));
+  }
+  if (number(json, "", "version") != version) {
+    complain("", "version", concat("is not ", version, ": another version of Catena wrote it"));
+  }
+  return json;
 }
 
 Json const& ProfileReader::object(Json const& from, std::string const& path, std::string_view key) {
@@ -78,7 +99,7 @@ Json const* ProfileReader::member(Json const& from, std::string const& path, std
 
 void ProfileReader::complain(std::string const& path, std::string_view key, std::string_view what) {
   if (status_.ok()) {
-    status_ = absl::InvalidArgumentError(concat(name_, ": '", path, key, "' ", what, kMeasureAgain));
+    status_ = absl::InvalidArgumentError(concat(name_, ": '", path, key, "' ", what, remedy_));
   }
 }
 

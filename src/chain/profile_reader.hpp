@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 inline constexpr std::string_view kMeasureAgain = "; `catena profile` measures again";
 
 constexpr bool is_printable(char c) { return c >= ' ' && c <= '~'; }
+/// `text` with '?' for each unprintable byte: drivers may name themselves anything, and names go to terminals and JSON.
+std::string printable(std::string_view text);
 /// "2026-11-21T18:30:10Z", with digits in the right places.
 bool is_time(std::string_view text);
 
@@ -25,9 +27,11 @@ bool is_time(std::string_view text);
 /// `path` is the path of `from`, with a dot at its end: "methods.staged."
 class ProfileReader {
  public:
-  /// `name` names the text in messages; it must outlive the reader.
-  explicit ProfileReader(std::string_view name) : name_(name) {}
+  /// `name` names the text in messages, and `remedy` ends them; both must outlive the reader.
+  ProfileReader(std::string_view name, std::string_view remedy) : name_(name), remedy_(remedy) {}
 
+  /// The object in `whole`. InvalidArgument: not a JSON object. Complains of another format or version.
+  Result<Json> parse(std::string_view whole, std::string_view format, int version);
   Json const& object(Json const& from, std::string const& path, std::string_view key);
   /// From 0 to 1e12.
   double number(Json const& from, std::string const& path, std::string_view key);
@@ -43,6 +47,7 @@ class ProfileReader {
 
  private:
   std::string_view name_;
+  std::string_view remedy_;
   Status status_;
 };
 

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <limits>
 #include <memory>
 
 namespace catena::profile {
@@ -151,27 +150,25 @@ Result<std::vector<EngineCopies>> measure_copies(std::span<const hostcopy::Engin
   return results;
 }
 
-std::optional<CopyThreshold> propose_threshold(std::span<const EngineCopies> engines) {
+std::optional<ProposedThreshold> propose_threshold(std::span<const EngineCopies> engines) {
   const auto is_cpu = [](EngineCopies const& engine) { return engine.kind.name.starts_with(hostcopy::kCpuEngine); };
-  const auto best_of_cpu = [&](std::size_t point) {
-    double best = std::numeric_limits<double>::infinity();
-    for (EngineCopies const& engine : engines) {
-      if (is_cpu(engine) && point < engine.points.size()) {
-        best = std::min(best, engine.points[point].cpu_ns);
+  std::vector<chain::CopyPoint> best_of_cpu;
+  for (EngineCopies const& engine : engines) {
+    for (std::size_t i = 0; is_cpu(engine) && i < engine.points.size(); ++i) {
+      if (i == best_of_cpu.size()) {
+        best_of_cpu.push_back(engine.points[i]);
       }
+      best_of_cpu[i].cpu_ns = std::min(best_of_cpu[i].cpu_ns, engine.points[i].cpu_ns);
     }
-    return best;
-  };
-  std::optional<CopyThreshold> threshold;
+  }
+  std::optional<ProposedThreshold> threshold;
   for (EngineCopies const& engine : engines) {
     if (is_cpu(engine) || engine.kind.is_for_tests || !engine.status.ok()) {
       continue;
     }
-    for (std::size_t point = engine.points.size();
-         point > 0 && engine.points[point - 1].cpu_ns < best_of_cpu(point - 1); --point) {
-      if (const std::uint32_t bytes = engine.points[point - 1].bytes; !threshold || bytes < threshold->bytes) {
-        threshold = CopyThreshold{std::string(engine.kind.name), bytes};
-      }
+    const std::optional<std::uint32_t> bytes = chain::least_paying_bytes(engine.points, best_of_cpu);
+    if (bytes && (!threshold || *bytes < threshold->bytes)) {
+      threshold = ProposedThreshold{std::string(engine.kind.name), *bytes};
     }
   }
   return threshold;

@@ -11,29 +11,24 @@
 #include <vector>
 
 #include "base/hostcopy/engine.hpp"
+#include "chain/copy_profile.hpp"
 
 namespace catena::profile {
 
 struct CopyMeasureOptions {
-  std::vector<std::uint32_t> sizes = {1024, 4096, 16384, 65536, 262144};  ///< bytes of a copy
-  double seconds = 0.5;                                                   ///< of each engine and size
+  std::vector<std::uint32_t> sizes = {1024, 4096, 16384, 32768, 65536, 262144};  ///< bytes of a copy
+  double seconds = 0.2;                                                          ///< of each engine and size
   std::size_t memory_bytes = std::size_t{64} << 20U;  ///< of sources, and of targets: more than the caches have
   std::uint32_t poll_at = 10;                         ///< copies in flight from which on the engine is polled
 };
 
-/// One engine at one size, with as many copies in flight as it takes.
-struct CopyPoint {
-  std::uint32_t bytes;
-  double cpu_ns;  ///< of the asking thread for each copy, with polls
-  double gbps;
-};
 struct EngineCopies {
   hostcopy::EngineKind kind;
-  Status status;                  ///< why it could not be measured
-  std::vector<CopyPoint> points;  ///< by size, ascending
+  Status status;                         ///< why it could not be measured
+  std::vector<chain::CopyPoint> points;  ///< by size, ascending
 };
 /// From where on an engine takes less time of the CPU than the CPU's own copies.
-struct CopyThreshold {
+struct ProposedThreshold {
   std::string engine;
   std::uint32_t bytes;
 };
@@ -46,6 +41,6 @@ Result<std::vector<EngineCopies>> measure_copies(std::span<const hostcopy::Engin
 
 /// The least size from which on one engine takes less time of the CPU than every engine of the CPU, at all greater
 /// sizes too; of several engines the one with the least size. nullopt: no such size. Engines for tests do not count.
-std::optional<CopyThreshold> propose_threshold(std::span<const EngineCopies> engines);
+std::optional<ProposedThreshold> propose_threshold(std::span<const EngineCopies> engines);
 
 }  // namespace catena::profile

@@ -26,7 +26,7 @@ TEST(CopyMeasure, measures_the_engines_of_the_cpu) {
   for (EngineCopies const& measured : *engines) {
     ASSERT_EQ(measured.status, measured.kind.probe()) << measured.kind.name;
     ASSERT_EQ(measured.points.size(), measured.status.ok() ? 2U : 0U);
-    for (CopyPoint const& point : measured.points) {
+    for (chain::CopyPoint const& point : measured.points) {
       EXPECT_GT(point.cpu_ns, 0);
       EXPECT_GT(point.gbps, 0);
     }
@@ -37,7 +37,7 @@ TEST(CopyMeasure, proposes_the_least_size_from_which_on_an_engine_is_cheaper_tha
   const std::vector<EngineCopies> engines = {engine("cpu", {100, 400, 2000}), engine("cpu-stream", {200, 500, 1000}),
                                              engine("gpu", {600, 300, 500}), engine("dma", {50, 700, 900}),
                                              engine("fake", {1, 1, 1}, true)};
-  const std::optional<CopyThreshold> threshold = propose_threshold(engines);
+  const std::optional<ProposedThreshold> threshold = propose_threshold(engines);
   ASSERT_TRUE(threshold);
   EXPECT_EQ(threshold->engine, "gpu");
   EXPECT_EQ(threshold->bytes, 4096U);

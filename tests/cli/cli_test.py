@@ -555,6 +555,40 @@ class CommandLine(unittest.TestCase):
         self.assertIn("`catena profile` measures again", damaged.stderr)
         self.assertIn("by the built-in profile of an NVIDIA H200", damaged.stderr)
 
+    def test_copies_of_an_engine_are_measured_and_added_to_the_profile_of_the_machine(self):
+        first = catena("profile", "--copies", "--engine", "cpu-stream", "--json")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        result = json.loads(first.stdout)
+        self.assertEqual([engine["name"] for engine in result["engines"]], ["cpu", "cpu-stream"])
+        self.assertTrue(result["file"].startswith(self.path("data")))
+        self.assertEqual([engine["name"] for engine in self.kept(result["file"])], ["cpu", "cpu-stream"])
+
+        second = catena("profile", "--copies", "--engine", "dmadev-skeleton")
+        self.assertEqual(second.returncode, 0, second.stderr)
+        for word in ("32 KiB", "dmadev-skeleton", "threshold", "saved     " + result["file"]):
+            self.assertIn(word, second.stdout)
+        kept = self.kept(result["file"])
+        self.assertEqual([engine["name"] for engine in kept], ["cpu-stream", "cpu", "dmadev-skeleton"], "the newest last")
+        for engine in kept:
+            self.assertEqual([size["bytes"] for size in engine["sizes"]], [1024, 4096, 16384, 32768, 65536, 262144])
+            self.assertTrue(all(size["cpu_ns"] > 0 and size["gbps"] > 0 for size in engine["sizes"]), engine)
+
+        elsewhere = catena("profile", "--copies", "--engine", "cpu", "--output", self.path("copies.json"))
+        self.assertEqual(elsewhere.returncode, 0, elsewhere.stderr)
+        self.assertEqual([engine["name"] for engine in self.kept(self.path("copies.json"))], ["cpu"])
+        self.assertIn("'format' is not 'catena cost profile'", catena("plan", self.chain(), "--profile", self.path("copies.json")).stderr)
+
+        missing = catena("profile", "--copies", "--engine", "dmadev")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("vfio-pci", missing.stderr)
+        self.assertEqual([engine["name"] for engine in self.kept(result["file"])], ["cpu-stream", "dmadev-skeleton", "cpu"])
+        for words in (("--engine", "cpu"), ("--copies", "--engine", "none"), ("--copies", "--nf", self.chain())):
+            self.assertEqual(catena("profile", *words).returncode, 2, words)
+
+    def kept(self, path):
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)["engines"]
+
     def test_the_nfs_of_a_chain_are_measured_and_added_to_the_profile(self):
         chain, output = self.chain(), self.path("p.json")
         measure = ("profile", "--nf", chain, "--device", "opencl", "--packet-bytes", "64", "--seconds", "0", "--output", output)

@@ -9,6 +9,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sched.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -70,6 +71,13 @@ int read_file(Arguments const& a) {
   return judge(fd < 0 ? -1 : ::read(fd, &byte, 1) == 1 ? 0 : -1);
 }
 
+/// The request a[1] to the device a[0].
+int request(Arguments const& a) {
+  std::array<char, 4096> answer{};
+  const int fd = ::open(a[0].c_str(), O_RDWR | O_CLOEXEC);
+  return judge(fd < 0 ? -1 : ::ioctl(fd, std::stoul(a[1]), answer.data()));
+}
+
 int connect_to(Arguments const& a) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -102,6 +110,19 @@ int fork_once(Arguments const& /*a*/) {
     ::_exit(0);
   }
   return judge(child);
+}
+
+/// Runs the program a[0] to its end, which is to be a good one.
+int start_program(Arguments const& a) {
+  pid_t child = 0;
+  std::string path = a[0];
+  std::array<char*, 2> argv = {path.data(), nullptr};
+  if (errno = ::posix_spawn(&child, path.c_str(), nullptr, nullptr, argv.data(), environ); errno != 0) {
+    return judge(-1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return judge(status == 0 ? 0 : -1);
 }
 
 /// Says how many threads there are; starts no more than asked for.
@@ -363,6 +384,7 @@ const std::map<std::string, std::function<int(Arguments const&)>> kAttempts = {
     {"open-read", [](Arguments const& a) { return open_file(a, O_RDONLY); }},
     {"open-write", [](Arguments const& a) { return open_file(a, O_WRONLY); }},
     {"create", [](Arguments const& a) { return open_file(a, O_WRONLY | O_CREAT); }},
+    {"request", request},
     {"mkdir", [](Arguments const& a) { return judge(::mkdir(a[0].c_str(), 0755)); }},
     {"unlink", [](Arguments const& a) { return judge(::unlink(a[0].c_str())); }},
     {"chmod", [](Arguments const& a) { return judge(::chmod(a[0].c_str(), 0777)); }},
@@ -380,6 +402,7 @@ const std::map<std::string, std::function<int(Arguments const&)>> kAttempts = {
     {"traceme", trace_own_thread},
     {"process-vm-readv", read_process},
     {"fork", fork_once},
+    {"start-program", start_program},
     {"vfork", [](Arguments const&) { return clone_with(CLONE_VM | CLONE_VFORK); }},
     {"clone3",
      [](Arguments const&) {

@@ -8,10 +8,13 @@ Environment: that of stack_run.py; ECHO and FILE_SERVER, the servers.
 import contextlib
 import hashlib
 import http.client
+import json
 import os
 import pathlib
 import pty
 import random
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,13 +28,18 @@ from stack_run import BIN, LIMIT_S, STACK, StackRun, connect, enter_namespace
 ECHO = os.environ["ECHO"]
 FILE_SERVER = os.environ["FILE_SERVER"]
 PORT = 8080
-# each way of copying; opencl and the others need files and devices, which the sandbox does not have
-WAYS = [["--copy", "reference"], ["--copy", "cpu"], ["--copy", "sync", "--engine", "cpu-stream"],
-        ["--copy", "async", "--engine", "cpu-stream"], ["--copy", "full", "--engine", "cpu-stream", "--threshold", "4096"]]
+# the engines that every machine has; that of a GPU has a test of its own
+ENGINES = ("cpu-stream", "opencl", "dmadev-skeleton")
+# each way of copying
+WAYS = [["--copy", "reference"], ["--copy", "cpu"]] + [["--copy", mode, "--engine", engine, *more] for engine in ENGINES
+                                                       for mode, *more in (["sync"], ["async"], ["full", "--threshold", "4096"])]
 
 
 def setUpModule():
     enter_namespace()
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    os.environ["CATENA_DATA_DIR"] = folder.name  # not the profiles of whoever runs the tests
 
 
 def run(*program, options=()):
@@ -66,6 +74,7 @@ class Bytes(unittest.TestCase):
                         self.assertEqual(echoed(data, address), data)
                 report = stack.report()
                 self.assertEqual((report["violations"], report["buffers_in_use"]), (0, 0))
+                self.assertEqual((report["copies"]["engine"] > 0, report["copies"]["lost_engines"]), ("--engine" in way, 0), report)
 
     def test_of_files_are_equal_with_many_requests_of_a_connection(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -105,6 +114,130 @@ class Bytes(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(errors, [])
+
+
+def profile_of_copies():
+    """The file of `catena profile --copies`, measured at the first call, and what is in it."""
+    measured = subprocess.run([BIN, "profile", "--copies", "--json"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    path = pathlib.Path(json.loads(measured.stdout)["file"])
+    return path, json.loads(path.read_text(encoding="utf-8"))
+
+
+class Thresholds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.path, cls.profile = profile_of_copies()
+        cls.addClassCleanup(cls.path.unlink, missing_ok=True)
+
+    def chosen(self, *options):
+        """The report, and what is said at the start, of a run that sends many bytes."""
+        with run(ECHO, str(PORT), options=options) as stack:
+            data = random.Random(1).randbytes(500_000)
+            self.assertEqual(echoed(data), data)
+            report = stack.report()
+        return report, [line for line in stack.output.splitlines() if line.startswith("copies ")], stack.output
+
+    def write(self, engine, cheaper_from, **other):
+        """A profile by which `engine` takes less time than the CPU from `cheaper_from` bytes on."""
+        for entry in self.profile["engines"]:
+            for size in entry["sizes"]:
+                size["cpu_ns"] = 100 if entry["name"] == "cpu" else 50 if entry["name"] == engine and size["bytes"] >= cheaper_from else 200
+        self.path.write_text(json.dumps({**self.profile, **other}), encoding="utf-8")
+
+    def test_are_those_of_the_profile(self):
+        day = self.profile["engines"][0]["measured"][:10]
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                self.write(engine, 16384)
+                report, said, _ = self.chosen("--copy", "full", "--engine", engine)
+                self.assertEqual(said, [f"copies    by {engine} from 16384 B on, by the profile measured {day}"])
+                self.assertEqual(report["threshold"], {"bytes": 16384, "why": f"by the profile measured {day}"})
+                self.assertGreater(report["pieces"]["engine"], 0)
+                report, said, _ = self.chosen("--copy", "full", "--engine", engine, "--threshold", "2048")
+                self.assertEqual(said, [f"copies    by {engine} from 2048 B on, by --threshold"])
+                self.assertEqual(report["threshold"], {"bytes": 2048, "why": "by --threshold"})
+
+    def test_never_come_where_the_engine_is_slower_at_each_size(self):
+        self.write("cpu-stream", 1 << 30)
+        report, said, _ = self.chosen("--copy", "full", "--engine", "cpu-stream")
+        self.assertIn("copies    by the CPU, which takes less time than cpu-stream at each size", said[0])
+        self.assertEqual((report["threshold"]["bytes"], report["pieces"]["engine"]), (None, 0))
+
+    def test_are_1_KiB_without_a_profile_of_this_machine(self):
+        self.write("cpu-stream", 16384)
+        whole = self.path.read_text(encoding="utf-8")
+        for text, named in ((None, False), (whole[:200], True), (whole.replace('"version": 1', '"version": 9'), True),
+                            (json.dumps({**self.profile, "processor": "Another One"}), True),
+                            (json.dumps({**self.profile, "engines": []}), False)):
+            with self.subTest(text=text):
+                self.path.unlink(missing_ok=True)
+                if text is not None:
+                    self.path.write_text(text, encoding="utf-8")
+                report, said, output = self.chosen("--copy", "full", "--engine", "cpu-stream")
+                self.assertEqual(said, ["copies    by cpu-stream from 1024 B on, the default: "
+                                        "`catena profile --copies --engine cpu-stream` measures this machine"])
+                self.assertEqual(report["threshold"]["bytes"], 1024)
+                self.assertEqual(str(self.path) in output, named, output)
+
+    def test_are_of_the_mode_full_alone(self):
+        self.write("cpu-stream", 16384)
+        for way in (["reference"], ["cpu"], ["sync", "--engine", "cpu-stream"], ["async", "--engine", "cpu-stream"]):
+            report, said, _ = self.chosen("--copy", *way)
+            self.assertEqual((said, "threshold" in report), ([], False), way)
+
+
+class Sandboxes(unittest.TestCase):
+    def sees(self, options):
+        """What the stack's process has, of what engines need."""
+        with run(ECHO, str(PORT), options=options) as stack:
+            proc = pathlib.Path("/proc", str(stack.processes("catena-stack")[0]))
+            root = proc / "root"
+            limits = (proc / "limits").read_text(encoding="utf-8")
+            scratch = [line.split()[1] for line in (proc / "mounts").read_text(encoding="utf-8").splitlines()]
+            devices = sorted(name for name in os.listdir(root / "dev") if name.startswith("nvidia"))
+            return {"opencl": (root / "etc/OpenCL").exists(), "modules": (root / "sys/module").exists(), "scratch": "/tmp" in scratch,
+                    "devices": devices != [], "addresses": re.search("address space +unlimited", limits) is not None}
+
+    def test_give_what_the_engine_needs_and_only_where_it_is_used(self):
+        nothing = dict.fromkeys(("opencl", "modules", "scratch", "devices", "addresses"), False)
+        for options, more in ((["--copy", "reference"], {}), (["--copy", "cpu"], {}),
+                              (["--copy", "full", "--engine", "cpu"], {}), (["--copy", "full", "--engine", "cpu-stream"], {}),
+                              (["--copy", "full", "--engine", "opencl"], {"opencl": True, "scratch": True}),
+                              (["--copy", "full", "--engine", "dmadev-skeleton"], {"modules": True, "scratch": True})):
+            with self.subTest(options=options):
+                self.assertEqual(self.sees(options), {**nothing, **more})
+
+    def refused(self, *options, env=None):
+        done = subprocess.run([BIN, "stack", "run", *options, "--", "true"], capture_output=True, text=True, timeout=LIMIT_S,
+                              check=False, env={**os.environ, **(env or {})})
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_an_engine_that_a_sandbox_cannot_have_says_what_to_use(self):
+        self.assertIn("use 'cuda' or 'cpu-stream'", self.refused("--copy", "full", "--engine", "dmadev"))
+
+    def test_an_engine_that_works_outside_alone_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            for vendor in pathlib.Path("/etc/OpenCL/vendors").iterdir():
+                shutil.copy(vendor, folder)
+                os.chmod(pathlib.Path(folder, vendor.name), 0o600)  # root's, which the sandbox's user is not
+            said = self.refused("--copy", "full", "--engine", "opencl", env={"OCL_ICD_VENDORS": folder})
+            self.assertIn("copy engine 'opencl' works on this machine, but not in the stack's sandbox: ", said)
+
+    def test_give_a_gpu(self):
+        found = json.loads(subprocess.run([BIN, "doctor", "--json"], capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout)
+        cuda = next(finding for finding in found if finding["subject"] == "copies: cuda")
+        if cuda["level"] != "ok":
+            self.assertIn(cuda["text"], self.refused("--copy", "full", "--engine", "cuda"))
+            self.skipTest(f"no copy engine of a GPU here: {cuda['text']}")
+        way = ["--copy", "full", "--engine", "cuda", "--threshold", "1024"]
+        with run(ECHO, str(PORT), options=way) as stack:
+            data = random.Random(2).randbytes(3_000_000)
+            self.assertEqual(echoed(data), data)
+            self.assertGreater(stack.report()["copies"]["engine"], 0)
+        seen = self.sees(way)
+        self.assertTrue(seen["devices"] and seen["addresses"] and seen["scratch"], seen)
 
 
 class Ends(unittest.TestCase):
@@ -198,6 +331,9 @@ class Refusals(unittest.TestCase):
     def test_wrong_options_say_what_to_write(self):
         for words, said in ((["--address", "10.0.0.300/24"], "write 10.123.0.2/24"), (["--copy", "dma"], "one of reference, cpu"),
                             (["--sessions", "1000"], "powers of two"), (["--engine", "nothing"], "--engine"),
+                            (["--threshold", "010"], "no decimal number"),
+                            (["--engine", "opencl"], "write --copy full --engine opencl"),
+                            (["--copy", "sync", "--engine", "cpu-stream", "--threshold", "4096"], "--copy full --engine NAME --threshold 4096"),
                             (["--rx", "32"], "--rx (64 to 1024 KiB)"), (["--rx", "4194368"], "--rx (64 to 1024 KiB)"),
                             (["--ports", "80-90"], "as 80,443"), (["--ports", ""], "is empty"),
                             (["--ports", "080"], "write 80 without leading zeros"),

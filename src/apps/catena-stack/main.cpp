@@ -3,11 +3,14 @@
 // sandbox; people do not.
 #include "stack/process/stack_loop.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <sys/prctl.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -23,15 +26,31 @@ namespace {
 using namespace catena;
 using namespace catena::stack;
 
+/// For engines for tests: threads, which wait for a core as long as other programs have it.
+constexpr std::chrono::seconds kPatienceWithThreads{10};
+
+/// The supervisor has found the devices of the engine's kind before.
+Result<std::unique_ptr<hostcopy::Engine>> open_engine(hostcopy::EngineKind const& kind) {
+  Result<std::unique_ptr<hostcopy::Engine>> engine = kind.open();
+  return engine.ok()
+             ? std::move(engine)
+             : Status(engine.status().code(),
+                      concat("copy engine '", kind.name, "' works on this machine, but not in the stack's sandbox: ",
+                             std::string(engine.status().message())));
+}
+
 Result<std::unique_ptr<StackLoop>> start(FileDescriptor& control) {
   CATENA_ASSIGN_OR_RETURN(const ipc::Frame frame, ipc::receive_frame(control.get(), kMaxStackFrame));
   CATENA_ASSIGN_OR_RETURN(const StackSettings settings, take_settings(frame.body));
   std::unique_ptr<hostcopy::Engine> engine;
-  if (settings.tx.mode != CopyMode::kReference && settings.tx.mode != CopyMode::kCpu) {
-    CATENA_ASSIGN_OR_RETURN(engine, hostcopy::open_engine(settings.engine, engine_table()));
+  std::chrono::nanoseconds patience = StackLoop::kPatience;
+  if (uses_engine(settings.tx.mode)) {
+    CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind, hostcopy::find_kind(settings.engine, engine_table()));
+    CATENA_ASSIGN_OR_RETURN(engine, open_engine(kind));
+    patience = kind.is_for_tests ? kPatienceWithThreads : patience;
   }
   return StackLoop::create(settings, TapPort::adopt(FileDescriptor(kStackPortFd)), std::move(engine),
-                           FileDescriptor(::dup(control.get())));
+                           FileDescriptor(::dup(control.get())), patience);
 }
 
 }  // namespace

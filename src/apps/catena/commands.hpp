@@ -62,11 +62,12 @@ struct ProfileArguments {
   std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};
   double seconds = 60;
   bool copies = false;  ///< measure the engines that copy within host memory
+  std::string engine;   ///< the one of them; empty: all
   bool json = false;
 };
 
-/// Measures the engines that copy within host memory, and proposes from which size on to use one. Uses `output` and
-/// `json` of `arguments`.
+/// Measures the engines that copy within host memory, adds them to the profile of copies of this machine, and proposes
+/// from which size on to use one. Uses `engine`, `output` and `json` of `arguments`.
 int profile_copies(ProfileArguments const& arguments);
 /// Measures the cost of moving packets on a device, and keeps the NFs of the previous profile.
 int profile(ProfileArguments const& arguments);

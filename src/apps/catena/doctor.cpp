@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/core/processor.hpp"
 #include "base/sandbox/own_groups.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/program/program_cache.hpp"
@@ -37,16 +38,6 @@ struct Finding {
 
 std::string_view to_string(Level level) {
   return level == Level::kOk ? "ok" : level == Level::kNote ? "note" : "PROBLEM";
-}
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      return line.substr(line.find(':') + 2);
-    }
-  }
-  return "unknown";
 }
 
 std::uint64_t meminfo_kib(std::string_view key) {
@@ -75,8 +66,8 @@ Finding check_cpu() {
   vector = "not x86-64";
   level = Level::kNote;
 #endif
-  return {level, "processor", fmt::format("{}, {} cores, {}", cpu_model(), std::thread::hardware_concurrency(), vector),
-          ""};
+  return {level, "processor",
+          fmt::format("{}, {} cores, {}", processor_model(), std::thread::hardware_concurrency(), vector), ""};
 }
 
 Finding check_memory() {

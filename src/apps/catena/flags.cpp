@@ -7,6 +7,7 @@
 #include "chain/planning.hpp"
 #include "chain/workers.hpp"
 #include "gpu/device/device.hpp"
+#include "stack/copy/engine_table.hpp"
 
 #include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
@@ -52,6 +53,14 @@ void check_values(CLI::App& command) {
   for (CLI::App* const below : command.get_subcommands([](CLI::App*) { return true; })) {
     check_values(*below);
   }
+}
+
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (hostcopy::EngineKind const& kind : stack::engine_table()) {
+    names.emplace_back(kind.name);
+  }
+  return names;
 }
 
 std::string device_texts() {
@@ -156,7 +165,14 @@ CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
   profile->add_option("--seconds", arguments.seconds, "With --nf: approximate duration in seconds; default: 60")
       ->check(CLI::Range(0.0, kMaxSeconds))
       ->needs(nf);
-  profile->add_flag("--copies", arguments.copies, "Measure the engines that copy within host memory")->excludes(nf);
+  CLI::Option* copies =
+      profile
+          ->add_flag("--copies", arguments.copies,
+                     "Measure the engines that copy within host memory; `catena stack run` then uses their costs")
+          ->excludes(nf);
+  profile->add_option("--engine", arguments.engine, "With --copies: measure this one and the CPU; default: all")
+      ->check(CLI::IsMember(engine_names()))
+      ->needs(copies);
   profile->add_flag("--json", arguments.json, "Result as one JSON object");
   return profile;
 }

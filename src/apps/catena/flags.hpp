@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 /// Options shared by several commands. Their target variables must still exist when the command line is parsed.
 namespace catena::cli {
@@ -18,6 +19,8 @@ inline constexpr const char* kGpuGroup = "GPU options";
 CLI::Validator device_names();
 /// The allowed devices, for help texts.
 std::string device_texts();
+/// The names of copy engines, for `--engine`.
+std::vector<std::string> engine_names();
 /// --device-servers.
 void add_device_servers(CLI::App& command, std::string& servers);
 /// --share, --parts and --compute-units.

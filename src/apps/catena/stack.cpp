@@ -5,6 +5,7 @@
 #include "apps/catena/guest_program.hpp"
 #include "base/core/own_program.hpp"
 #include "base/core/port_list.hpp"
+#include "chain/copy_profile.hpp"
 #include "service/listen.hpp"
 #include "stack/copy/engine_table.hpp"
 #include "stack/process/stack_host.hpp"
@@ -46,7 +47,8 @@ struct StackArguments {
   std::string ports = "all";
   std::string copy = "cpu";
   std::string engine = "cpu";
-  stack::TxOptions tx;
+  std::optional<std::uint32_t> threshold;
+  std::uint32_t poll_at = stack::TxOptions().poll_at;
   std::uint32_t sessions = 1024;
   std::uint32_t rx_kib = 64;
   std::uint32_t tx_kib = 256;
@@ -82,7 +84,7 @@ Result<stack::SegmentShape> shape_of(StackArguments const& arguments) {
 }
 
 Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
-  if (PortList ports; !ports.parse(arguments.ports.c_str())) {
+  if (PortList ports; arguments.ports.empty() || !ports.parse(arguments.ports.c_str())) {
     const std::string advice = leading_zeros_advice(arguments.ports);
     return absl::InvalidArgumentError(
         concat("--ports '", arguments.ports, "' is no list of ports",
@@ -116,13 +118,44 @@ Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
     network->gateway = address.address;
   }
   settings.tcp.mac = {2, 0xCA, 0x7E, 0, 0, 2};
-  settings.tx = arguments.tx;
   settings.tx.mode = *stack::copy_mode_of(arguments.copy);
+  settings.tx.poll_at = arguments.poll_at;
   settings.engine = arguments.engine;
   CATENA_ASSIGN_OR_RETURN(settings.shape, shape_of(arguments));
   settings.tcp.receive_window = settings.shape.rx_bytes;
   options.process.cpus = arguments.cpus;
   return options;
+}
+
+/// Gives the process what its engine needs, if its mode uses one. Errors: as EngineKind::needs() and probe().
+Status allow_engine(stack::StackProcessOptions& process) {
+  if (!stack::uses_engine(process.settings.tx.mode)) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind,
+                          hostcopy::find_kind(process.settings.engine, stack::engine_table()));
+  if (kind.needs != nullptr) {
+    CATENA_ASSIGN_OR_RETURN(process.needs, kind.needs());
+  }
+  return kind.probe();
+}
+
+chain::CopyThreshold threshold_for(StackArguments const& arguments) {
+  if (arguments.threshold) {
+    return {*arguments.threshold, "by --threshold"};
+  }
+  if (arguments.engine == hostcopy::kCpuEngine) {
+    return {chain::CopyThreshold::kDefault, "the default: the engine is the CPU itself"};
+  }
+  return chain::choose_threshold(chain::ProfileStore::from_environment(), chain::CopyEngine::of(arguments.engine),
+                                 chain::CopyEngine::of(hostcopy::kCpuEngine));
+}
+
+std::string describe(std::string const& engine, chain::CopyThreshold const& threshold) {
+  return threshold.bytes == chain::CopyThreshold::kNever
+             ? concat("by the CPU, which takes less time than ", engine, " at each size, ", threshold.why,
+                      "; --threshold BYTES uses ", engine, " all the same")
+             : concat("by ", engine, " from ", threshold.bytes, " B on, ", threshold.why);
 }
 
 constexpr char kFolderName[] = "catena-stack-XXXXXX";
@@ -177,23 +210,33 @@ class Folder {
   std::string path_;
 };
 
-void print(stack::StackReport const& report, std::uint32_t restarts, bool as_json) {
+/// `threshold`: with --copy full.
+void print(stack::StackReport const& report, std::uint32_t restarts,
+           std::optional<chain::CopyThreshold> const& threshold, bool as_json) {
   const std::uint64_t all =
       std::max<std::uint64_t>(std::accumulate(report.cycles.begin(), report.cycles.end(), std::uint64_t{0}), 1);
   if (as_json) {
-    nlohmann::json json{{"accepted", report.sessions.accepted},
-                        {"refused", report.sessions.refused},
-                        {"violations", report.sessions.violations},
-                        {"received_bytes", report.sessions.received_bytes},
-                        {"sent_bytes", report.tx.bytes},
-                        {"pieces",
-                         {{"reference", report.tx.by_reference},
-                          {"cpu", report.tx.by_cpu},
-                          {"engine", report.tx.by_engine},
-                          {"illegal", report.tx.illegal}}},
-                        {"buffers_in_use", report.buffers_in_use},
-                        {"connections", report.connections},
-                        {"restarts", restarts}};
+    nlohmann::json json{
+        {"accepted", report.sessions.accepted},
+        {"refused", report.sessions.refused},
+        {"violations", report.sessions.violations},
+        {"received_bytes", report.sessions.received_bytes},
+        {"sent_bytes", report.tx.bytes},
+        {"pieces",
+         {{"reference", report.tx.by_reference},
+          {"cpu", report.tx.by_cpu},
+          {"engine", report.tx.by_engine},
+          {"illegal", report.tx.illegal}}},
+        {"copies",
+         {{"engine", report.copies.by_engine}, {"cpu", report.copies.by_cpu}, {"lost_engines", report.copies.losses}}},
+        {"buffers_in_use", report.buffers_in_use},
+        {"connections", report.connections},
+        {"restarts", restarts}};
+    if (threshold) {
+      const bool is_never = threshold->bytes == chain::CopyThreshold::kNever;
+      json["threshold"] = {{"bytes", is_never ? nlohmann::json() : nlohmann::json(threshold->bytes)},
+                           {"why", threshold->why}};
+    }
     for (std::size_t part = 0; part < report.cycles.size(); ++part) {
       json["cpu"][std::string(stack::kPartNames[part])] = report.cycles[part];
     }
@@ -231,6 +274,15 @@ Result<int> run_program(StackArguments const& arguments) {
   CATENA_ASSIGN_OR_RETURN(const std::string library, find_own_program("libcatena-sockets.so"));
   CATENA_ASSIGN_OR_RETURN(GuestProgram program, GuestProgram::prepare(arguments.program));
   options.may_attach = [&program](pid_t pid) { return program.has(pid); };
+  // after prepare(), which blocks signals: drivers start threads, and each inherits this
+  stack::StackSettings& settings = options.process.settings;
+  CATENA_RETURN_IF_ERROR(allow_engine(options.process));
+  std::optional<chain::CopyThreshold> threshold;
+  if (settings.tx.mode == stack::CopyMode::kFull) {
+    threshold = threshold_for(arguments);
+    settings.tx.threshold = threshold->bytes;
+    std::cerr << concat("copies    ", describe(arguments.engine, *threshold), "\n");
+  }
   CATENA_ASSIGN_OR_RETURN(const Folder folder, Folder::make());
   const std::string path = concat(folder.path(), "/", kSocketName);
   CATENA_ASSIGN_OR_RETURN(service::ControlSocket door, service::ControlSocket::open(path));
@@ -249,7 +301,7 @@ Result<int> run_program(StackArguments const& arguments) {
                                         {"CATENA_STACK", path},
                                         {"CATENA_STACK_PORTS", arguments.ports}}));
   const int status = program.wait();
-  print(last_report(**host), (*host)->restarts(), arguments.json);
+  print(last_report(*host), host->restarts(), threshold, arguments.json);
   return status;
 }
 
@@ -268,14 +320,6 @@ Status check_copies(std::string const& way, std::span<const CopyOption> options)
     }
   }
   return absl::OkStatus();
-}
-
-std::vector<std::string> engine_names() {
-  std::vector<std::string> names;
-  for (hostcopy::EngineKind const& kind : stack::engine_table()) {
-    names.emplace_back(kind.name);
-  }
-  return names;
 }
 
 }  // namespace
@@ -307,15 +351,13 @@ void add_stack_commands(CLI::App& app, int& status) {
                                        "With --copy sync, async or full: the engine, as `catena doctor` lists them")
                            ->check(CLI::IsMember(engine_names()))
                            ->capture_default_str(),
-                       "sync, async or full", [](stack::CopyMode mode) {
-                         return mode != stack::CopyMode::kReference && mode != stack::CopyMode::kCpu;
-                       }});
-  of_copies.push_back({run->add_option("--threshold", arguments->tx.threshold,
-                                       "With --copy full: bytes from which on the engine copies")
-                           ->capture_default_str(),
+                       "sync, async or full", &stack::uses_engine});
+  of_copies.push_back({run->add_option("--threshold", arguments->threshold,
+                                       "With --copy full: bytes from which on the engine copies; default: by the "
+                                       "profile of `catena profile --copies`, else 1024"),
                        "full", [](stack::CopyMode mode) { return mode == stack::CopyMode::kFull; }});
   of_copies.push_back(
-      {run->add_option("--poll-at", arguments->tx.poll_at,
+      {run->add_option("--poll-at", arguments->poll_at,
                        "With --copy async or full: copies in flight at which engines are polled at once")
            ->capture_default_str(),
        "async or full",

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/core/process_needs.hpp"
+
 /// Moves within host memory: engines, and their choice, supervision and replacement.
 namespace catena::hostcopy {
 
@@ -85,12 +87,16 @@ struct EngineKind {
   Result<std::unique_ptr<Engine>> (*open)();
   std::string_view describe;  ///< the copying part, in a few words
   bool is_for_tests = false;  ///< copies by other cores of this machine: never faster than the CPU
+  /// The needs of a process in a sandbox for opening the engine; null: nothing. Unimplemented: no sandbox can have the
+  /// engine, and the text names others.
+  Result<ProcessNeeds> (*needs)() = nullptr;
 };
 /// The kinds of this component; static storage.
 std::span<const EngineKind> engine_kinds();
 inline constexpr std::string_view kCpuEngine = "cpu";
-/// Opens an engine by the name of its kind in `kinds`. InvalidArgument lists the names; other errors: as
-/// EngineKind::open().
+/// The kind of this name in `kinds`. InvalidArgument lists the names.
+Result<EngineKind> find_kind(std::string_view name, std::span<const EngineKind> kinds);
+/// Opens an engine by the name of its kind in `kinds`. Errors: as find_kind() and EngineKind::open().
 Result<std::unique_ptr<Engine>> open_engine(std::string_view name, std::span<const EngineKind> kinds = engine_kinds());
 
 }  // namespace catena::hostcopy

@@ -27,16 +27,21 @@ constexpr std::array kKinds{
 
 std::span<const EngineKind> engine_kinds() { return kKinds; }
 
-Result<std::unique_ptr<Engine>> open_engine(std::string_view name, std::span<const EngineKind> kinds) {
+Result<EngineKind> find_kind(std::string_view name, std::span<const EngineKind> kinds) {
   const auto kind = std::ranges::find(kinds, name, &EngineKind::name);
   if (kind != kinds.end()) {
-    return kind->open();
+    return *kind;
   }
   std::string names;
   for (EngineKind const& known : kinds) {
     names.append(names.empty() ? "" : ", ").append(known.name);
   }
   return absl::InvalidArgumentError(concat("copy engine '", name, "' is not known; allowed: ", names));
+}
+
+Result<std::unique_ptr<Engine>> open_engine(std::string_view name, std::span<const EngineKind> kinds) {
+  CATENA_ASSIGN_OR_RETURN(const EngineKind kind, find_kind(name, kinds));
+  return kind.open();
 }
 
 }  // namespace catena::hostcopy

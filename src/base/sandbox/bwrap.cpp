@@ -107,6 +107,9 @@ std::vector<std::string> bwrap_arguments(SandboxOptions const& options, BwrapFds
     show_host(arguments);
   }
   add(arguments, {"--proc", "/proc", "--dev", "/dev"});
+  for (fs::path const& device : options.devices) {
+    add(arguments, {"--dev-bind", device.string(), device.string()});
+  }
   if (options.scratch_bytes > 0) {
     add(arguments, {"--size", concat(options.scratch_bytes), "--tmpfs", "/tmp"});
   } else {

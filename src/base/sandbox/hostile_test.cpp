@@ -7,6 +7,8 @@
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
+#include <linux/if_tun.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +65,24 @@ TEST_F(Hostile, no_device_is_there) {
     expect_refused_inside({"open-read", device}, "No such file");
   }
   expect_refused_to_root({"open-read", "/dev/loop-control"}, "No such file");
+}
+
+TEST_F(Hostile, a_device_that_it_is_given_takes_the_given_requests_alone) {
+  constexpr char kDevice[] = "/dev/net/tun";
+  if (::access(kDevice, R_OK | W_OK) != 0) {
+    GTEST_SKIP() << "no " << kDevice << " here";
+  }
+  constexpr std::uint64_t kByKind = 0xFF00;
+  SandboxOptions options = attempt({"request", kDevice, std::to_string(TUNGETFEATURES)});
+  options.devices = {kDevice};
+  options.requests = {{kByKind, TUNGETFEATURES & kByKind}};
+  EXPECT_EQ(run_with(options).exit_code, kDone);
+  options.requests = {{kByKind, 'F' << 8U}};
+  EXPECT_THAT(run_with(options).output, HasSubstr("refused: Operation not permitted"));
+  options.devices.clear();
+  EXPECT_THAT(run_with(options).output, HasSubstr("refused: Operation not permitted")) << "opened to be written";
+  options.scratch_bytes = kMiB;
+  EXPECT_THAT(run_with(options).output, HasSubstr("refused: No such file"));
 }
 
 TEST_F(Hostile, no_device_can_be_made) {
@@ -207,6 +227,15 @@ TEST_F(Hostile, memory_is_bounded) {
   EXPECT_THAT(run_with(options).output, HasSubstr("refused: Cannot allocate memory"));
 }
 
+TEST_F(Hostile, addresses_are_unlimited_where_it_is_said_and_memory_is_not) {
+  SandboxOptions options = attempt({"reserve", "3000"});
+  options.memory_bytes = 64 * kMiB;
+  options.limits_addresses = false;
+  EXPECT_EQ(run_with(options).exit_code, kDone);
+  options.arguments = {"allocate", "100"};
+  EXPECT_THAT(run_with(options).output, HasSubstr("refused: Cannot allocate memory"));
+}
+
 TEST_F(Hostile, memory_that_would_not_count_is_refused) {
   expect_refused({"allocate-shared", "1"});
   expect_refused({"allocate-growing", "1"});
@@ -224,6 +253,21 @@ TEST_F(Hostile, threads_are_bounded_and_there_is_no_other_process) {
   expect_refused({"fork"});
   expect_refused({"clone3"});
   expect_refused_inside({"vfork"});
+}
+
+TEST_F(Hostile, where_programs_may_be_started_they_get_no_namespaces) {
+  const Arguments program = {"start-program", "/usr/bin/true"};
+  expect_refused(program);
+  for (Arguments const& arguments : {Arguments{"fork"}, program}) {
+    SandboxOptions options = attempt(arguments);
+    options.starts_programs = true;
+    EXPECT_EQ(run_with(options).exit_code, kDone) << arguments[0];
+  }
+  for (const char* name : {"unshare", "clone-user", "clone3"}) {
+    SandboxOptions options = attempt({name});
+    options.starts_programs = true;
+    EXPECT_EQ(run_with(options).exit_code, kRefused) << name;
+  }
 }
 
 /// The limit counts the threads of one sandbox, not those of its user.

@@ -69,10 +69,12 @@ struct Limit {
 };
 
 std::vector<Limit> limits_of(SandboxOptions const& options) {
+  const rlim_t addresses =
+      options.limits_addresses ? options.memory_bytes + shared_bytes(options.fds) + kReservedBytes : RLIM_INFINITY;
   return {
       // What counts: private memory that can be written. Addresses are limited too, for memory that it does not count.
       {"memory", RLIMIT_DATA, options.memory_bytes},
-      {"address space", RLIMIT_AS, options.memory_bytes + shared_bytes(options.fds) + kReservedBytes},
+      {"address space", RLIMIT_AS, addresses},
       {"stack", RLIMIT_STACK, std::min<rlim_t>(kMaxStack, options.memory_bytes)},
       {"locked memory", RLIMIT_MEMLOCK, 0},
       {"threads", RLIMIT_NPROC, rlim_t{options.max_threads} + 1},  // and bubblewrap's, in its user namespace

@@ -31,6 +31,7 @@ Status check_user(SandboxOptions const& options) {
 Status check_paths(SandboxOptions const& options) {
   std::vector<std::filesystem::path> paths = {options.program, options.bwrap};
   paths.insert(paths.end(), options.cgroups.begin(), options.cgroups.end());
+  paths.insert(paths.end(), options.devices.begin(), options.devices.end());
   for (ReadOnlyBind const& bind : options.readable) {
     paths.push_back(bind.source);
     paths.push_back(bind.shown_at());
@@ -78,6 +79,21 @@ Status check_limits(SandboxOptions const& options) {
 }
 
 }  // namespace
+
+void grant(ProcessNeeds const& needs, SandboxOptions& options) {
+  const auto append = [](auto const& from, auto& to) { to.insert(to.end(), from.begin(), from.end()); };
+  append(needs.devices, options.devices);
+  append(needs.requests, options.requests);
+  append(needs.environment, options.environment);
+  for (ProcessNeeds::File const& file : needs.files) {
+    options.readable.push_back({file.source, file.target});
+  }
+  options.scratch_bytes += needs.scratch_bytes;
+  options.memory_bytes += needs.memory_bytes;
+  options.max_threads += needs.threads;
+  options.starts_programs |= needs.starts_programs;
+  options.limits_addresses &= !needs.reserves_addresses;
+}
 
 SandboxedProcess::SandboxedProcess(std::unique_ptr<SandboxSupervisor> supervisor)
     : supervisor_(std::move(supervisor)) {}

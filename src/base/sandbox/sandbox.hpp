@@ -16,13 +16,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/core/process_needs.hpp"
+
 /// Runs untrusted programs in sandboxed processes. A sandboxed process has the descriptors passed to it, the files
 /// shown to it read-only, and bounded memory and threads. It has its own user, mount, pid, network, ipc, uts and cgroup
-/// namespaces, no capability, no device, and a system call filter.
+/// namespaces, no capability, and a system call filter. Unless its options say so, it has no device.
 ///
-/// It is a single process: it may start threads, but no other process. It may not open, connect or bind a socket; it
-/// communicates through the descriptors passed to it. Treat its messages as hostile, including descriptors that it
-/// sends. All holders of a descriptor share its flags and its position, and the size of a memory without seals.
+/// Unless its options say so, it is a single process: it may start threads, but no other process. It may not open,
+/// connect or bind a socket; it communicates through the descriptors passed to it. Treat its messages as hostile,
+/// including descriptors that it sends. All holders of a descriptor share its flags and its position, and the size of a
+/// memory without seals.
 namespace catena::sandbox {
 
 /// A file or folder readable by the process.
@@ -62,6 +65,12 @@ struct SandboxOptions {
   /// The root file system, instead of the host's /usr and /etc/ld.so.*; the user of the process must be able to reach
   /// it.
   std::optional<Image> root;
+  /// Device nodes that it may open for reading and writing, as far as the node's mode lets `uid`. Absolute paths.
+  std::vector<std::filesystem::path> devices;
+  /// Requests of ioctl(2) to any of its descriptors, in addition to the ones for pipes and sockets.
+  std::vector<IoctlRequests> requests;
+  /// It may start programs, which have its rights and limits; each has `memory_bytes` of its own.
+  bool starts_programs = false;
 
   /// The user of the process on the host; not root. If the caller is root, both are required. Any other caller can name
   /// only itself, which is the default.
@@ -70,8 +79,11 @@ struct SandboxOptions {
 
   /// Writable private memory, stacks of threads included. The memory of passed descriptors is not counted.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
-  std::uint32_t max_threads = 16;
-  /// Size of its writable /tmp. 0: it cannot write anywhere, and opens files for reading only.
+  /// Its addresses are limited as well, for memory that does not count as private. False: for drivers that reserve more
+  /// addresses than any machine has memory.
+  bool limits_addresses = true;
+  std::uint32_t max_threads = 16;  ///< with the processes that it starts
+  /// Size of its writable /tmp. 0: it cannot write anywhere, and without devices opens files for reading only.
   std::uint64_t scratch_bytes = 0;
   int nice = 0;           ///< 0 to 19
   std::vector<int> cpus;  ///< its CPUs, which it cannot change; empty: the caller's
@@ -91,9 +103,12 @@ struct SandboxOptions {
 
 constexpr std::size_t kMaxLineBytes = 512;
 
+/// Adds `needs` to `options`.
+void grant(ProcessNeeds const& needs, SandboxOptions& options);
+
 /// A process in a sandbox. Any thread may call wait() and kill() or destroy the object: the process is ended with the
-/// rights of the thread that started it. If the starting process dies in any way, the kernel kills the sandbox. (If it
-/// dies during start(), bubblewrap may be left waiting forever, without having executed the program.)
+/// rights of the thread that started it. If the starting process dies in any way, the kernel kills the sandbox; if it
+/// dies during start(), bubblewrap ends without having executed the program.
 class SandboxedProcess {
  public:
   /// Returns when the program has been executed. The files of `options.fds` must stay open only until then.

@@ -169,7 +169,7 @@ Status SandboxedProcess::SandboxSupervisor::launch() {
   const auto deadline = Clock::now() + options_.start_limit;
   // Bubblewrap reads the filter when the sandbox is made, and waits for it. With an empty one, as it is when this
   // process dies before, it does not execute the program: its own way to die with this process begins only later.
-  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(FilteredCalls::of(options_)));
   CATENA_ASSIGN_OR_RETURN(auto filter_pipe, make_pipe());
   CATENA_RETURN_IF_ERROR(spawn_bwrap(filter_pipe.first.get()));
   filter_pipe.first.close();

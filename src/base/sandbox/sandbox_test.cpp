@@ -256,7 +256,7 @@ TEST_F(Sandbox, an_image_is_the_root_file_system) {
 
 TEST(SeccompFilter, is_changed_by_nobody_while_bubblewrap_reads_it) {
   for (const bool can_write : {false, true}) {
-    const FileDescriptor filter = make_seccomp_filter(can_write).value();
+    const FileDescriptor filter = make_seccomp_filter({.can_write = can_write}).value();
     EXPECT_EQ(::fcntl(filter.get(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
     struct stat status {};
     ASSERT_EQ(::fstat(filter.get(), &status), 0);

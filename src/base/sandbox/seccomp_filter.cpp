@@ -19,6 +19,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 namespace catena::sandbox {
@@ -60,8 +61,12 @@ constexpr std::array kAllowed = {
     "arch_prctl"};
 
 /// For a process that has a place to write.
-constexpr std::array kAllowedForWriters = {"open",   "openat",   "creat",  "ftruncate", "fsync",    "fdatasync",
-                                           "unlink", "unlinkat", "rename", "renameat",  "renameat2"};
+constexpr std::array kAllowedForWriters = {"open",      "openat", "creat",    "ftruncate", "fsync",
+                                           "fdatasync", "unlink", "unlinkat", "rename",    "renameat",
+                                           "renameat2", "mkdir",  "mkdirat",  "rmdir"};
+
+/// For a process that starts programs.
+constexpr std::array kAllowedForStarters = {"fork", "vfork", "setpgid"};
 
 /// A rule in numbers of libseccomp's: 0, or what it says is wrong.
 template <typename... Arguments>
@@ -84,12 +89,13 @@ int allow_values(Context const& context, int call, unsigned index, std::initiali
   return wrong;
 }
 
-/// Threads, but no process and no namespace.
-int allow_threads(Context const& context) {
+/// Threads, or processes as well, but no namespace.
+int allow_clones(Context const& context, bool starts_programs) {
   constexpr std::uint64_t kThread = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND;
   constexpr std::uint64_t kOther = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                    CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_PARENT | CLONE_UNTRACED;
-  return allow(context, SCMP_SYS(clone), SCMP_A0_64(SCMP_CMP_MASKED_EQ, kThread | kOther, kThread));
+  return starts_programs ? allow(context, SCMP_SYS(clone), SCMP_A0_64(SCMP_CMP_MASKED_EQ, kOther, 0))
+                         : allow(context, SCMP_SYS(clone), SCMP_A0_64(SCMP_CMP_MASKED_EQ, kThread | kOther, kThread));
 }
 
 /// Private memory, which RLIMIT_DATA counts, and memory of descriptors. Not: shared memory without a descriptor and
@@ -132,18 +138,28 @@ int allow_socket_options(Context const& context) {
   return wrong;
 }
 
+/// Requests to devices.
+int allow_requests(Context const& context, std::vector<IoctlRequests> const& requests) {
+  int wrong = 0;
+  for (IoctlRequests const& some : requests) {
+    wrong = wrong != 0 ? wrong : allow(context, SCMP_SYS(ioctl), SCMP_A1_64(SCMP_CMP_MASKED_EQ, some.mask, some.value));
+  }
+  return wrong;
+}
+
 /// Calls that are allowed for some arguments only.
-int allow_by_arguments(Context const& context, bool can_write) {
+int allow_by_arguments(Context const& context, FilteredCalls const& calls) {
   int wrong = 0;
   const auto also = [&wrong](auto const& rule) { wrong = wrong != 0 ? wrong : rule(); };
-  also([&] { return allow_threads(context); });
+  also([&] { return allow_clones(context, calls.starts_programs); });
   also([&] { return allow_mmap(context); });
-  also([&] { return can_write ? 0 : allow_reading(context); });
+  also([&] { return calls.can_write ? 0 : allow_reading(context); });
   also([&] { return allow_socket_pairs(context); });
   also([&] { return allow_socket_options(context); });
   also([&] { return allow(context, SCMP_SYS(sendto), SCMP_A4_64(SCMP_CMP_EQ, 0)); });  // to where it is connected
   also([&] { return allow(context, SCMP_SYS(prlimit64), SCMP_A0_64(SCMP_CMP_EQ, 0)); });
   also([&] { return allow_values(context, SCMP_SYS(ioctl), 1, {TCGETS, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX}); });
+  also([&] { return allow_requests(context, calls.requests); });
   also([&] {
     return allow_values(context, SCMP_SYS(fcntl), 1,
                         {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS});
@@ -174,27 +190,38 @@ int pretend(Context const& context) {
   return seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(0), SCMP_SYS(sched_setaffinity), 0);
 }
 
-int add_rules(Context const& context, bool can_write) {
-  int wrong = seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-  for (const char* name : kAllowed) {
+int allow_by_names(Context const& context, std::span<const char* const> names) {
+  int wrong = 0;
+  for (const char* name : names) {
     wrong = wrong != 0 ? wrong : allow_by_name(context, name);
   }
-  for (const char* name : kAllowedForWriters) {
-    wrong = wrong != 0 || !can_write ? wrong : allow_by_name(context, name);
-  }
-  wrong = wrong != 0 ? wrong : allow_by_arguments(context, can_write);
+  return wrong;
+}
+
+int add_rules(Context const& context, FilteredCalls const& calls) {
+  int wrong = seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  wrong = wrong != 0 ? wrong : allow_by_names(context, kAllowed);
+  wrong = wrong != 0 || !calls.can_write ? wrong : allow_by_names(context, kAllowedForWriters);
+  wrong = wrong != 0 || !calls.starts_programs ? wrong : allow_by_names(context, kAllowedForStarters);
+  wrong = wrong != 0 ? wrong : allow_by_arguments(context, calls);
   wrong = wrong != 0 ? wrong : pretend(context);
   return wrong != 0 ? wrong : deny_as_missing(context);
 }
 
 }  // namespace
 
-Result<FileDescriptor> make_seccomp_filter(bool can_write) {
+FilteredCalls FilteredCalls::of(SandboxOptions const& options) {
+  return {.can_write = options.scratch_bytes > 0 || !options.devices.empty(),
+          .starts_programs = options.starts_programs,
+          .requests = options.requests};
+}
+
+Result<FileDescriptor> make_seccomp_filter(FilteredCalls const& calls) {
   const Context context(seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release);
   if (context == nullptr) {
     return absl::UnavailableError("libseccomp cannot make a system call filter");
   }
-  const int refused = add_rules(context, can_write);
+  const int refused = add_rules(context, calls);
   return ipc::make_memory_file("catena-seccomp", [&context, refused](int file) {
     const int wrong = refused != 0 ? refused : seccomp_export_bpf(context.get(), file);
     return wrong == 0

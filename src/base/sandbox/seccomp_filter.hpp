@@ -3,7 +3,10 @@
 
 #include <catena/core/status.hpp>
 
+#include <vector>
+
 #include "base/core/file_descriptor.hpp"
+#include "base/sandbox/sandbox.hpp"
 
 /// The system calls allowed in a sandboxed process: an allowlist.
 ///
@@ -13,8 +16,17 @@
 /// x86-64) kills the process, as its numbers mean other calls.
 namespace catena::sandbox {
 
-/// The filter as a BPF program in a memory file, at its start, as read by bubblewrap. `can_write`: files may be opened
-/// for writing, as far as the mounts allow it. Unavailable if the kernel or libseccomp refuses.
-Result<FileDescriptor> make_seccomp_filter(bool can_write);
+/// The calls that some sandboxes allow and others do not.
+struct FilteredCalls {
+  bool can_write = false;                    ///< files may be opened for writing, as far as the mounts allow it
+  bool starts_programs = false;              ///< processes may be started, without namespaces of their own
+  std::vector<IoctlRequests> requests = {};  ///< as SandboxOptions::requests
+
+  static FilteredCalls of(SandboxOptions const& options);
+};
+
+/// The filter as a BPF program in a memory file, at its start, as read by bubblewrap. Unavailable if the kernel or
+/// libseccomp refuses.
+Result<FileDescriptor> make_seccomp_filter(FilteredCalls const& calls);
 
 }  // namespace catena::sandbox

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ constexpr std::size_t kBatches = 8;       ///< in flight
 constexpr std::uint32_t kGroupSize = 256;
 constexpr std::uint32_t kPartBytes = 16 * 1024;
 constexpr std::uint32_t kLargestMove = 1U << 20U;
+constexpr std::chrono::seconds kFirstLaunch{30};
 
 /// A job of a launch: the parts from that of the job before on.
 struct BatchJob {
@@ -71,7 +73,10 @@ class KernelEngine final : public Engine {
       std::ranges::fill(batch.table().copied, launches_);
       batch.jobs.reserve(kBatchJobs);
     }
-    return absl::OkStatus();
+    // a driver may compile a kernel at its first launch: no job waits for that
+    CATENA_RETURN_IF_ERROR(run(batches_.front(), {.parts = 0, .launch = launches_}));
+    CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<device::Event> first, stream_->record());
+    return first->wait(kFirstLaunch, "the first launch of a copy engine");
   }
 
   Status register_memory(std::span<std::byte> memory) override {
@@ -174,18 +179,23 @@ class KernelEngine final : public Engine {
     MoveBatch& batch = batches_[launched_];
     batch.launch = ++launches_;
     if (batch.parts > 0) {
-      const MoveParams params{batch.parts, batch.launch};
-      std::array<device::KernelArgument, kMoveWindows + 3> arguments;
-      arguments[0] = batch.memory->window();
-      for (std::size_t i = 0; i < kMoveWindows; ++i) {
-        arguments[1 + i] = i < windows_.size() ? windows_[i].buffer.get() : static_cast<device::Buffer*>(nullptr);
-      }
-      arguments[1 + kMoveWindows] = std::as_bytes(std::span(&params, 1));
-      arguments[2 + kMoveWindows] = device::BufferSizes{};
-      CATENA_RETURN_IF_ERROR(stream_->launch(*kernel_, {.groups = batch.parts, .group_size = kGroupSize}, arguments));
+      CATENA_RETURN_IF_ERROR(run(batch, {.parts = batch.parts, .launch = batch.launch}));
     }
     ++launched_;
     return stream_->flush();
+  }
+
+  /// Enqueues the kernel for the parts of a batch.
+  Status run(MoveBatch& batch, MoveParams const& params) {
+    std::array<device::KernelArgument, kMoveWindows + 3> arguments;
+    arguments[0] = batch.memory->window();
+    for (std::size_t i = 0; i < kMoveWindows; ++i) {
+      arguments[1 + i] = i < windows_.size() ? windows_[i].buffer.get() : static_cast<device::Buffer*>(nullptr);
+    }
+    arguments[1 + kMoveWindows] = std::as_bytes(std::span(&params, 1));
+    arguments[2 + kMoveWindows] = device::BufferSizes{};
+    const std::uint32_t groups = std::max(params.parts, 1U);
+    return stream_->launch(*kernel_, {.groups = groups, .group_size = kGroupSize}, arguments);
   }
 
   /// Takes the jobs whose parts are in place, in order.
@@ -224,13 +234,18 @@ class KernelEngine final : public Engine {
   std::unique_ptr<device::Stream> stream_;  ///< last member: waits for launches
 };
 
-Status probe_backend(std::string_view name) {
+Result<device::Backend const*> find_backend(std::string_view name) {
   for (device::Backend const& backend : device::backends()) {
     if (backend.name == name) {
-      return backend.probe().status;
+      return &backend;
     }
   }
   return absl::UnavailableError(concat("this build has no backend '", name, "'"));
+}
+
+Status probe_backend(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(device::Backend const* backend, find_backend(name));
+  return backend->probe().status;
 }
 
 Result<std::unique_ptr<Engine>> open_backend(std::string_view name) {
@@ -238,11 +253,17 @@ Result<std::unique_ptr<Engine>> open_backend(std::string_view name) {
   return make_kernel_engine(std::move(device));
 }
 
+Result<ProcessNeeds> needs_of_backend(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(device::Backend const* backend, find_backend(name));
+  return backend->needs();
+}
+
 constexpr std::array kKinds{
     hostcopy::EngineKind{"cuda", [] { return probe_backend("cuda"); }, [] { return open_backend("cuda"); },
-                         "a kernel on an NVIDIA GPU, which reads and writes host memory"},
+                         "a kernel on an NVIDIA GPU, which reads and writes host memory", false,
+                         [] { return needs_of_backend("cuda"); }},
     hostcopy::EngineKind{"opencl", [] { return probe_backend("opencl"); }, [] { return open_backend("opencl"); },
-                         "the same kernel on cores of the CPU", true},
+                         "the same kernel on cores of the CPU", true, [] { return needs_of_backend("opencl"); }},
 };
 
 }  // namespace

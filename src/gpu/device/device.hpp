@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/core/process_needs.hpp"
+
 /// One interface to CUDA GPUs and OpenCL devices. Backends are in src/gpu/device/<backend> under the same file names.
 /// Order of use: probe()/open() -> compile() -> load() -> allocate -> create_stream() -> copies and launches -> Event.
 ///
@@ -274,6 +276,8 @@ struct Backend {
   Probe (*probe)();
   /// Opens device number `ordinal`. Unavailable: the text names the missing part and how to get it.
   Result<std::unique_ptr<Device>> (*open)(int ordinal);
+  /// The needs of a process in a sandbox for opening one.
+  ProcessNeeds (*needs)();
 };
 /// The backends of this build, in the order in which `auto` tries them; static storage.
 std::span<const Backend> backends();

@@ -13,15 +13,16 @@
 namespace catena::device {
 
 // by the folders of the backends
-#define CATENA_DECLARE_BACKEND(name) \
-  Probe probe_##name();              \
-  Result<std::unique_ptr<Device>> open_##name(int ordinal);
+#define CATENA_DECLARE_BACKEND(name)                        \
+  Probe probe_##name();                                     \
+  Result<std::unique_ptr<Device>> open_##name(int ordinal); \
+  ProcessNeeds needs_##name();
 CATENA_BACKENDS(CATENA_DECLARE_BACKEND)
 #undef CATENA_DECLARE_BACKEND
 
 namespace {
 
-#define CATENA_BACKEND(name) Backend{#name, &probe_##name, &open_##name},
+#define CATENA_BACKEND(name) Backend{#name, &probe_##name, &open_##name, &needs_##name},
 constexpr std::array kBackends{CATENA_BACKENDS(CATENA_BACKEND)};
 #undef CATENA_BACKEND
 

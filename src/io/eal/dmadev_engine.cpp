@@ -17,6 +17,8 @@
 #include <set>
 #include <string>
 
+#include "io/eal/eal.hpp"
+
 namespace catena::eal {
 namespace {
 
@@ -202,7 +204,13 @@ Status probe_dmadev() {
       "no DMA device: bind one (Intel CBDMA or DSA) to vfio-pci and name it in `eal: [-a ADDRESS]`");
 }
 
+Result<ProcessNeeds> need_vfio() {
+  return absl::UnimplementedError(
+      "copy engine 'dmadev' needs VFIO and hugepages, which a sandbox does not have; use 'cuda' or 'cpu-stream'");
+}
+
 Result<std::unique_ptr<Engine>> open_dmadev() {
+  CATENA_RETURN_IF_ERROR(start());
   for (std::int16_t device = rte_dma_next_dev(0); device != -1;
        device = rte_dma_next_dev(static_cast<std::int16_t>(device + 1))) {
     if (!is_skeleton(device) && Taken::instance().take(device)) {
@@ -218,9 +226,10 @@ Status probe_skeleton() { return absl::OkStatus(); }
 /// DPDK makes one skeleton device in a process.
 Result<std::unique_ptr<Engine>> open_skeleton() {
   constexpr const char* kName = "dma_skeleton";
+  CATENA_RETURN_IF_ERROR(start());
   if (rte_dma_get_dev_id_by_name(kName) < 0) {
     if (const int code = rte_vdev_init(kName, ""); code != 0) {
-      return failed("make the skeleton device (was the EAL started?)", code);
+      return failed("make the skeleton device", code);
     }
   }
   const auto device = static_cast<std::int16_t>(rte_dma_get_dev_id_by_name(kName));
@@ -231,8 +240,10 @@ Result<std::unique_ptr<Engine>> open_skeleton() {
 }
 
 constexpr std::array kKinds{
-    hostcopy::EngineKind{"dmadev", &probe_dmadev, &open_dmadev, "a DMA device by DPDK: Intel CBDMA (ioat), DSA (idxd)"},
-    hostcopy::EngineKind{"dmadev-skeleton", &probe_skeleton, &open_skeleton, "a thread of DPDK's", true},
+    hostcopy::EngineKind{"dmadev", &probe_dmadev, &open_dmadev, "a DMA device by DPDK: Intel CBDMA (ioat), DSA (idxd)",
+                         false, &need_vfio},
+    hostcopy::EngineKind{"dmadev-skeleton", &probe_skeleton, &open_skeleton, "a thread of DPDK's", true,
+                         [] { return Result<ProcessNeeds>(needs()); }},
 };
 
 }  // namespace

@@ -179,6 +179,18 @@ Status initialize(std::span<const std::string> extra) {
 
 }  // namespace
 
+ProcessNeeds needs() {
+  constexpr char kProcessors[] = "/sys/devices/system/cpu";
+  constexpr std::uint32_t kThreads = 8;
+  constexpr std::uint64_t kScratch = std::uint64_t{1} << 20U;
+  ProcessNeeds needs;
+  needs.files = {{kProcessors, {}}, {kProcessors, "/sys/module"}};  // a folder without the module that it seeks
+  needs.scratch_bytes = kScratch;                                   // StartFolder
+  needs.memory_bytes = std::uint64_t{kMemoryMb} << 20U;
+  needs.threads = kThreads;
+  return needs;
+}
+
 Status start(std::span<const std::string> extra_args) {
   const std::lock_guard lock(eal().mutex);
   if (!eal().started.has_value()) {

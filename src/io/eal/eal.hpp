@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "base/core/process_needs.hpp"
+
 /// DPDK's environment (EAL): one per process, never stopped. Thread rule: any thread.
 namespace catena::eal {
 
@@ -24,5 +26,9 @@ Status start(std::span<const std::string> extra_args = {});
 
 /// Memory limit of an EAL without hugepages: enough for two full Internet route tables.
 inline constexpr int kMemoryMb = 2048;
+
+/// The needs of a process in a sandbox for starting it without PCI devices: it counts processors, and checks whether
+/// modules for PCI devices are loaded.
+ProcessNeeds needs();
 
 }  // namespace catena::eal

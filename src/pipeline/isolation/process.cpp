@@ -10,6 +10,7 @@
 #include "base/sandbox/limits.hpp"
 #include "base/sandbox/sandbox.hpp"
 #include "gpu/device/remote/device.hpp"
+#include "io/eal/eal.hpp"
 #include "pipeline/isolation/file_broker.hpp"
 
 #include <catena/core/text.hpp>
@@ -308,9 +309,10 @@ struct NfProcess::Impl {
     sandbox::SandboxOptions sandbox;
     sandbox.fds = {ends.second.get(), notifiers.second.get()};
     CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(sandbox) : run_in_container(sandbox));
-    // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
-    sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
-    sandbox.readable.push_back({"/sys/devices/system/cpu", "/sys/module"});
+    // its memory is a part of that of all NFs, options.memory_bytes, and it starts without a place to write
+    for (ProcessNeeds::File const& file : eal::needs().files) {
+      sandbox.readable.push_back({file.source, file.target});
+    }
     for (ShownFile const& file : options.files) {
       sandbox.readable.push_back({file.path, {}, file.fd.get()});
     }

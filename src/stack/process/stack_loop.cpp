@@ -35,7 +35,8 @@ std::span<const std::byte> bytes_of(Body const& body) {
 }  // namespace
 
 Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settings, std::unique_ptr<Port> port,
-                                                     std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control) {
+                                                     std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control,
+                                                     std::chrono::nanoseconds patience) {
   CATENA_ASSIGN_OR_RETURN(TxBuffers buffers, TxBuffers::create(settings.tx_buffer_bytes));
   std::vector<hostcopy::AcceleratorPool::Member> engines;
   if (engine != nullptr) {
@@ -43,7 +44,7 @@ Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settin
     engines.push_back({.engine = std::move(engine), .node = -1});
   }
   std::unique_ptr<StackLoop> loop(
-      new StackLoop(settings, std::move(port), std::move(control), std::move(buffers), std::move(engines)));
+      new StackLoop(settings, std::move(port), std::move(control), std::move(buffers), std::move(engines), patience));
   CATENA_ASSIGN_OR_RETURN(loop->tcp_, Tcp::create(settings.tcp, *loop->port_, loop->server_));
   loop->stage_ = std::make_unique<TxStage>(settings.tx, *loop->tcp_, loop->accelerator_, loop->buffers_, loop->clock_);
   loop->server_.start(*loop->tcp_, *loop->stage_);
@@ -51,14 +52,15 @@ Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settin
 }
 
 StackLoop::StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control,
-                     TxBuffers buffers, std::vector<hostcopy::AcceleratorPool::Member> engines)
+                     TxBuffers buffers, std::vector<hostcopy::AcceleratorPool::Member> engines,
+                     std::chrono::nanoseconds patience)
     : settings_(settings),
       port_(std::move(port)),
       control_(std::move(control)),
       buffers_(std::move(buffers)),
       engine_(engines.empty() ? nullptr : engines.front().engine.get()),
       pool_(std::move(engines), kEngineLimits),
-      accelerator_(pool_, {}) {}
+      accelerator_(pool_, {.patience = patience}) {}
 
 StackLoop::~StackLoop() {
   if (tcp_ != nullptr && stage_ != nullptr) {

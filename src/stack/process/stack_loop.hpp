@@ -23,10 +23,14 @@ namespace catena::stack {
 /// The stack on one core: frames, TCP, sessions and copies, in turn. Belongs to one thread.
 class StackLoop {
  public:
+  static constexpr std::chrono::nanoseconds kPatience = hostcopy::AcceleratorOptions().patience;
+
   /// `control`: the supervisor's socket, whose frames StackCall lists. `engine`: makes the copies of the modes that
-  /// need one; null: the CPU makes all. Errors: of Tcp::create(), TxBuffers::create(), Engine::register_memory().
+  /// need one, within `patience`; null: the CPU makes all. Errors: of Tcp::create(), TxBuffers::create(),
+  /// Engine::register_memory().
   static Result<std::unique_ptr<StackLoop>> create(StackSettings const& settings, std::unique_ptr<Port> port,
-                                                   std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control);
+                                                   std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control,
+                                                   std::chrono::nanoseconds patience = kPatience);
   ~StackLoop();
 
   /// Serves until the supervisor closes `control`.
@@ -37,7 +41,7 @@ class StackLoop {
   using Clock = std::chrono::steady_clock;
 
   StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control, TxBuffers buffers,
-            std::vector<hostcopy::AcceleratorPool::Member> engines);
+            std::vector<hostcopy::AcceleratorPool::Member> engines, std::chrono::nanoseconds patience);
   /// Whether the engine reaches a new segment.
   bool is_reachable(std::shared_ptr<ipc::Mapping> const& segment);
   bool receive();

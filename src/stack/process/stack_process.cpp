@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr uid_t kNobody = 65534;
-constexpr std::chrono::seconds kStartLimit{10};
+constexpr std::chrono::seconds kStartLimit{60};  // an engine may compile a kernel meanwhile
 
 /// The next frame before `deadline`.
 Result<ipc::Frame> receive(int control, int pidfd, Clock::time_point deadline) {
@@ -65,6 +65,7 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
   // memory
   const std::uint64_t segments = options.settings.max_applications + SessionServer::kMostEnding;
   sandbox.memory_bytes = (std::uint64_t{2} << 30U) + segments * SharedSegment::bytes(options.settings.shape);
+  sandbox::grant(options.needs, sandbox);
   sandbox.on_line = [](std::string_view line) { spdlog::info("stack: {}", line); };
   CATENA_ASSIGN_OR_RETURN(auto process, sandbox::SandboxedProcess::start(sandbox));
   ipc::Writer settings;

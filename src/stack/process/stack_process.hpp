@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/core/file_descriptor.hpp"
+#include "base/core/process_needs.hpp"
 #include "base/sandbox/sandbox.hpp"
 #include "stack/process/settings.hpp"
 #include "stack/process/stack_report.hpp"
@@ -19,12 +20,13 @@ namespace catena::stack {
 
 struct StackProcessOptions {
   StackSettings settings;
+  ProcessNeeds needs;     ///< of settings.engine, where settings.tx.mode uses it
   std::string program;    ///< catena-stack; empty: beside this program
   std::vector<int> cpus;  ///< its CPUs; empty: the caller's
 };
 
 /// A stack's process in a sandbox. It has its port, its supervisor's socket and the segments of applications, and opens
-/// nothing itself. Any thread.
+/// nothing itself except for its copy engine. Any thread.
 class StackProcess {
  public:
   /// Starts the process and waits until it serves. `port`: the descriptor of its TapPort, which remains the caller's.

@@ -31,6 +31,7 @@ enum class CopyMode : std::uint8_t {
   kAsync,      ///< an engine; the stack continues meanwhile
   kFull,       ///< an engine from `threshold` bytes on, else the CPU; the stack continues meanwhile
 };
+constexpr bool uses_engine(CopyMode mode) { return mode != CopyMode::kReference && mode != CopyMode::kCpu; }
 /// nullopt: no such name.
 std::optional<CopyMode> copy_mode_of(std::string_view name);
 std::string_view to_string(CopyMode mode);

@@ -17,8 +17,6 @@ namespace {
 #define CATENA_CUDA_TEXT(name) #name
 #define CATENA_CUDA_SYMBOL(name) CATENA_CUDA_TEXT(name)
 
-constexpr const char* kLibrary = "libcuda.so.1";
-
 /// What cuInit() saying `code` usually means on Linux, and what helps.
 std::string_view advice(CUresult code) {
   switch (code) {
@@ -44,11 +42,11 @@ std::string module_version() {
 }
 
 Result<Driver> open_driver() {
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(kDriverLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = dlerror();
     return absl::UnavailableError(
-        concat("NVIDIA's driver library cannot be opened (", reason == nullptr ? kLibrary : reason,
+        concat("NVIDIA's driver library cannot be opened (", reason == nullptr ? kDriverLibrary : reason,
                "); with an NVIDIA GPU in this machine install its driver: apt-get install nvidia-driver libcuda1"));
   }
   Driver driver;
@@ -58,13 +56,13 @@ Result<Driver> open_driver() {
   };
 #define CATENA_CUDA_FIND(name)                                                                             \
   if (!find(driver.name, CATENA_CUDA_SYMBOL(name))) {                                                      \
-    return absl::UnavailableError(concat(kLibrary, " has no ", CATENA_CUDA_SYMBOL(name),                   \
+    return absl::UnavailableError(concat(kDriverLibrary, " has no ", CATENA_CUDA_SYMBOL(name),             \
                                          ": the NVIDIA driver is too old; install version 450 or newer")); \
   }
   CATENA_CUDA_FUNCTIONS(CATENA_CUDA_FIND)
 #undef CATENA_CUDA_FIND
   if (!find(driver.cuEventElapsedTime, "cuEventElapsedTime")) {
-    return absl::UnavailableError(concat(kLibrary, " has no cuEventElapsedTime"));
+    return absl::UnavailableError(concat(kDriverLibrary, " has no cuEventElapsedTime"));
   }
   find(driver.cuFuncGetParamInfo, CATENA_CUDA_SYMBOL(cuFuncGetParamInfo));
   if (!find(driver.cuDeviceGetDevResource, CATENA_CUDA_SYMBOL(cuDeviceGetDevResource)) ||

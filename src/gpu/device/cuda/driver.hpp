@@ -10,6 +10,8 @@
 /// The CUDA driver's functions, resolved at run time: the program starts on machines without libcuda.so.1.
 namespace catena::device::cuda {
 
+inline constexpr const char* kDriverLibrary = "libcuda.so.1";
+
 // cuda.h defines macros for some names (cuMemAlloc -> cuMemAlloc_v2), so the resolved symbol is always the version
 // declared in the header. All of these exist since CUDA 11.1.
 #define CATENA_CUDA_FUNCTIONS(X) \

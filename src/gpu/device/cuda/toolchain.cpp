@@ -311,6 +311,18 @@ Result<Binary> compile_within_limit(Nvrtc const& nvrtc, ProgramSource const& sou
 
 Status check_toolchain() { return nvrtc_library().status(); }
 
+fs::path toolchain_home() {
+  for (fs::path const& folder : library_folders()) {
+    for (const char* name : kLibraries) {
+      std::error_code error;
+      if (fs::exists(folder / name, error)) {
+        return fs::canonical(folder, error).parent_path();
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace cuda
 
 Result<Binary> compile_cuda(ProgramSource const& source, std::string_view architecture) {

@@ -105,22 +105,23 @@ Status find_routes(Found& found) {
   routes.spirv = routes.spirv && routes.toolchain && !routes.toolchain->llvm_spirv.empty();
   routes.bitcode = routes.bitcode && routes.toolchain;
 
-  std::vector<std::string> names;
+  std::string names;
+  const auto add = [&names](std::string const& name) { names += concat(names.empty() ? "" : "; ", name); };
   if (!routes.source_standard.empty()) {
-    names.push_back(concat(routes.source_standard, " source"));
+    add(concat(routes.source_standard, " source"));
   }
   if (routes.spirv) {
-    names.push_back(concat("SPIR-V, clang ", routes.toolchain->version));
+    add(concat("SPIR-V, clang ", routes.toolchain->version));
   }
   if (routes.bitcode) {
-    names.push_back(concat("spir64 bitcode, LLVM ", pocl, ", clang ", routes.toolchain->version));
+    add(concat("spir64 bitcode, LLVM ", pocl, ", clang ", routes.toolchain->version));
   }
   if (names.empty()) {
     return toolchain_status.ok()
                ? absl::UnavailableError("the driver takes neither C++ for OpenCL source, SPIR-V nor LLVM bitcode")
                : toolchain_status;
   }
-  found.info.target = absl::StrJoin(names, "; ");
+  found.info.target = names;
   return absl::OkStatus();
 }
 
