@@ -65,7 +65,9 @@ constexpr std::array kExamples{
     Example{"catena check-kernel",
             "  catena check-kernel my_nf/my_nf.kernel.cpp my_nf/my_nf.layout.hpp --define LANES=8\n"},
     Example{"catena plan", "  catena plan chain.yaml --device cuda\n"},
-    Example{"catena profile", "  catena profile\n  catena profile --nf chain.yaml --packet-bytes 64,512,1518\n"},
+    Example{"catena profile",
+            "  catena profile\n  catena profile --nf chain.yaml --packet-bytes 64,512,1518\n  catena profile --copies "
+            "--engine cuda\n"},
     Example{"catena doctor", "  catena doctor\n"},
     Example{"catena show", "  catena show nfs\n  catena show graph chain.yaml\n"},
     Example{"catena show nfs", "  catena show nfs\n"},

@@ -305,6 +305,41 @@ TEST(Image, is_read_with_the_rights_of_the_thread_that_asks) {
   fs::remove_all(folder);
 }
 
+TEST(SandboxOptions, what_is_granted_is_added_to_what_was_given) {
+  SandboxOptions options;
+  options.readable = {{"/opt", {}}};
+  options.memory_bytes = 100;
+  options.max_threads = 4;
+  const SandboxOptions before = options;
+  grant({}, options);
+  EXPECT_EQ(options.devices.size() + options.requests.size() + options.environment.size(), 0U);
+  EXPECT_EQ(options.scratch_bytes, 0U);
+  EXPECT_TRUE(!options.starts_programs && options.limits_addresses);
+  EXPECT_EQ(options.memory_bytes, before.memory_bytes);
+  for (int i = 1; i <= 2; ++i) {
+    grant({.devices = {"/dev/a"},
+           .requests = {{1, 1}},
+           .files = {{"/etc/b", "/etc/c"}},
+           .environment = {{"D", "e"}},
+           .scratch_bytes = 5,
+           .memory_bytes = 6,
+           .threads = 7,
+           .starts_programs = true,
+           .reserves_addresses = true},
+          options);
+    EXPECT_EQ(options.devices, std::vector<std::filesystem::path>(static_cast<std::size_t>(i), "/dev/a"));
+    EXPECT_EQ(options.requests.size(), static_cast<std::size_t>(i));
+    EXPECT_EQ(options.environment.size(), static_cast<std::size_t>(i));
+    ASSERT_EQ(options.readable.size(), 1U + static_cast<std::size_t>(i));
+    EXPECT_EQ(options.readable.back().source, "/etc/b");
+    EXPECT_EQ(options.readable.back().shown_at(), "/etc/c");
+    EXPECT_EQ(options.scratch_bytes, 5U * static_cast<unsigned>(i));
+    EXPECT_EQ(options.memory_bytes, before.memory_bytes + 6U * static_cast<unsigned>(i));
+    EXPECT_EQ(options.max_threads, before.max_threads + 7U * static_cast<unsigned>(i));
+    EXPECT_TRUE(options.starts_programs && !options.limits_addresses);
+  }
+}
+
 TEST(SandboxOptions, what_cannot_be_is_refused) {
   SandboxOptions good;
   good.program = "/bin/true";
