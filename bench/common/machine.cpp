@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/common/machine.hpp"
 
+#include "base/core/processor.hpp"
 #include "bench/common/data.hpp"
 #include "chain/workers.hpp"
 #include "gpu/device/subprocess.hpp"
@@ -101,17 +102,9 @@ double processor_seconds() {
 }
 
 std::string describe_machine() {
-  std::string processor = "unknown processor";
-  std::ifstream cpus("/proc/cpuinfo");
-  for (std::string line; std::getline(cpus, line);) {
-    if (const std::size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos) {
-      processor = line.substr(colon + 2);
-      break;
-    }
-  }
   utsname system{};
   const bool known = uname(&system) == 0;
-  return concat(processor, ", ", usable_cores(), " cores, ", known ? system.sysname : "unknown system", " ",
+  return concat(processor_model(), ", ", usable_cores(), " cores, ", known ? system.sysname : "unknown system", " ",
                 known ? system.release : "");
 }
 

@@ -3,11 +3,10 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/flags.hpp"
 #include "apps/catena/guest_program.hpp"
+#include "apps/catena/stack_copies.hpp"
 #include "base/core/own_program.hpp"
 #include "base/core/port_list.hpp"
-#include "chain/copy_profile.hpp"
 #include "service/listen.hpp"
-#include "stack/copy/engine_table.hpp"
 #include "stack/process/stack_host.hpp"
 
 #include <catena/core/decimal.hpp>
@@ -45,10 +44,7 @@ struct StackArguments {
   std::vector<std::string> addresses{"10.123.0.2/24", "fd00:ca7e::2/64"};
   std::vector<std::string> host_addresses{"10.123.0.1/24", "fd00:ca7e::1/64"};
   std::string ports = "all";
-  std::string copy = "cpu";
-  std::string engine = "cpu";
-  std::optional<std::uint32_t> threshold;
-  std::uint32_t poll_at = stack::TxOptions().poll_at;
+  CopyArguments copies;
   std::uint32_t sessions = 1024;
   std::uint32_t rx_kib = 64;
   std::uint32_t tx_kib = 256;
@@ -118,44 +114,11 @@ Result<stack::StackHostOptions> options_of(StackArguments const& arguments) {
     network->gateway = address.address;
   }
   settings.tcp.mac = {2, 0xCA, 0x7E, 0, 0, 2};
-  settings.tx.mode = *stack::copy_mode_of(arguments.copy);
-  settings.tx.poll_at = arguments.poll_at;
-  settings.engine = arguments.engine;
+  CATENA_RETURN_IF_ERROR(set_copies(arguments.copies, settings));
   CATENA_ASSIGN_OR_RETURN(settings.shape, shape_of(arguments));
   settings.tcp.receive_window = settings.shape.rx_bytes;
   options.process.cpus = arguments.cpus;
   return options;
-}
-
-/// Gives the process what its engine needs, if its mode uses one. Errors: as EngineKind::needs() and probe().
-Status allow_engine(stack::StackProcessOptions& process) {
-  if (!stack::uses_engine(process.settings.tx.mode)) {
-    return absl::OkStatus();
-  }
-  CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind,
-                          hostcopy::find_kind(process.settings.engine, stack::engine_table()));
-  if (kind.needs != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(process.needs, kind.needs());
-  }
-  return kind.probe();
-}
-
-chain::CopyThreshold threshold_for(StackArguments const& arguments) {
-  if (arguments.threshold) {
-    return {*arguments.threshold, "by --threshold"};
-  }
-  if (arguments.engine == hostcopy::kCpuEngine) {
-    return {chain::CopyThreshold::kDefault, "the default: the engine is the CPU itself"};
-  }
-  return chain::choose_threshold(chain::ProfileStore::from_environment(), chain::CopyEngine::of(arguments.engine),
-                                 chain::CopyEngine::of(hostcopy::kCpuEngine));
-}
-
-std::string describe(std::string const& engine, chain::CopyThreshold const& threshold) {
-  return threshold.bytes == chain::CopyThreshold::kNever
-             ? concat("by the CPU, which takes less time than ", engine, " at each size, ", threshold.why,
-                      "; --threshold BYTES uses ", engine, " all the same")
-             : concat("by ", engine, " from ", threshold.bytes, " B on, ", threshold.why);
 }
 
 constexpr char kFolderName[] = "catena-stack-XXXXXX";
@@ -274,14 +237,11 @@ Result<int> run_program(StackArguments const& arguments) {
   CATENA_ASSIGN_OR_RETURN(const std::string library, find_own_program("libcatena-sockets.so"));
   CATENA_ASSIGN_OR_RETURN(GuestProgram program, GuestProgram::prepare(arguments.program));
   options.may_attach = [&program](pid_t pid) { return program.has(pid); };
-  // after prepare(), which blocks signals: drivers start threads, and each inherits this
-  stack::StackSettings& settings = options.process.settings;
-  CATENA_RETURN_IF_ERROR(allow_engine(options.process));
-  std::optional<chain::CopyThreshold> threshold;
-  if (settings.tx.mode == stack::CopyMode::kFull) {
-    threshold = threshold_for(arguments);
-    settings.tx.threshold = threshold->bytes;
-    std::cerr << concat("copies    ", describe(arguments.engine, *threshold), "\n");
+  // after prepare(), which blocks signals: each thread of a driver inherits this
+  CATENA_ASSIGN_OR_RETURN(const std::optional<chain::CopyThreshold> threshold,
+                          prepare_copies(arguments.copies, options.process));
+  if (threshold) {
+    std::cerr << concat("copies    ", describe(arguments.copies, *threshold), "\n");
   }
   CATENA_ASSIGN_OR_RETURN(const Folder folder, Folder::make());
   const std::string path = concat(folder.path(), "/", kSocketName);
@@ -305,23 +265,6 @@ Result<int> run_program(StackArguments const& arguments) {
   return status;
 }
 
-/// An option that only some ways of copying use.
-struct CopyOption {
-  CLI::Option* option;
-  std::string_view ways;  ///< as a user writes them
-  bool (*is_used_by)(stack::CopyMode);
-};
-
-Status check_copies(std::string const& way, std::span<const CopyOption> options) {
-  for (CopyOption const& one : options) {
-    if (one.option->count() > 0 && !one.is_used_by(*stack::copy_mode_of(way))) {
-      return absl::InvalidArgumentError(
-          concat(one.option->get_name(), " has no effect with --copy ", way, ": write --copy ", one.ways));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void add_stack_commands(CLI::App& app, int& status) {
@@ -341,27 +284,7 @@ void add_stack_commands(CLI::App& app, int& status) {
       ->allow_extra_args(false);
   run->add_option("--ports", arguments->ports, "Ports at which the stack listens in the kernel's place: 80,443 or all")
       ->capture_default_str();
-  run->add_option("--copy", arguments->copy, concat("Copies of sent bytes: ", stack::copy_mode_names()))
-      ->check([](std::string const& name) {
-        return stack::copy_mode_of(name) ? std::string() : concat("one of ", stack::copy_mode_names());
-      })
-      ->capture_default_str();
-  std::vector<CopyOption> of_copies;
-  of_copies.push_back({run->add_option("--engine", arguments->engine,
-                                       "With --copy sync, async or full: the engine, as `catena doctor` lists them")
-                           ->check(CLI::IsMember(engine_names()))
-                           ->capture_default_str(),
-                       "sync, async or full", &stack::uses_engine});
-  of_copies.push_back({run->add_option("--threshold", arguments->threshold,
-                                       "With --copy full: bytes from which on the engine copies; default: by the "
-                                       "profile of `catena profile --copies`, else 1024"),
-                       "full", [](stack::CopyMode mode) { return mode == stack::CopyMode::kFull; }});
-  of_copies.push_back(
-      {run->add_option("--poll-at", arguments->poll_at,
-                       "With --copy async or full: copies in flight at which engines are polled at once")
-           ->capture_default_str(),
-       "async or full",
-       [](stack::CopyMode mode) { return mode == stack::CopyMode::kAsync || mode == stack::CopyMode::kFull; }});
+  add_copy_options(*run, arguments->copies);
   run->add_option("--sessions", arguments->sessions, "Connections of a process of the program; a power of two")
       ->capture_default_str();
   run->add_option("--rx", arguments->rx_kib, "KiB of a connection's receive buffer; a power of two")
@@ -370,9 +293,8 @@ void add_stack_commands(CLI::App& app, int& status) {
       ->capture_default_str();
   run->add_option("--cpus", arguments->cpus, "CPUs of the stack")->delimiter(',')->allow_extra_args(false);
   run->add_flag("--json", arguments->json, "Report as one JSON object on standard error");
-  run->callback([arguments, of_copies, &status] {
-    const Status copies = check_copies(arguments->copy, of_copies);
-    const Result<int> result = copies.ok() ? run_program(*arguments) : copies;
+  run->callback([arguments, &status] {
+    const Result<int> result = run_program(*arguments);
     status = result.ok() ? *result : fail(result.status());
   });
 }

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <random>
@@ -1041,6 +1042,22 @@ TEST(Backends, have_names_that_devices_carry_and_preferences_take) {
     for (DeviceInfo const& info : found.devices) {
       EXPECT_EQ(info.backend, backend.name);
     }
+  }
+}
+
+/// A sandbox cannot show a path that is not there, and then does not start.
+TEST(Backends, need_devices_and_files_of_this_machine_alone) {
+  for (Backend const& backend : backends()) {
+    SCOPED_TRACE(backend.name);
+    const ProcessNeeds needs = backend.needs();
+    for (std::filesystem::path const& device : needs.devices) {
+      EXPECT_TRUE(device.is_absolute() && std::filesystem::is_character_file(device)) << device;
+    }
+    for (ProcessNeeds::File const& file : needs.files) {
+      EXPECT_TRUE(file.source.is_absolute() && std::filesystem::exists(file.source)) << file.source;
+    }
+    EXPECT_GT(needs.scratch_bytes, 0U) << "of the driver's cache";
+    EXPECT_GT(needs.threads, 0U);
   }
 }
 
