@@ -261,7 +261,7 @@ Result<int> run_program(StackArguments const& arguments) {
                                         {"CATENA_STACK", path},
                                         {"CATENA_STACK_PORTS", arguments.ports}}));
   const int status = program.wait();
-  print(last_report(*host), host->restarts(), threshold, arguments.json);
+  print(last_report(**host), (*host)->restarts(), threshold, arguments.json);
   return status;
 }
 
