@@ -179,12 +179,21 @@ class Nginx(Stack):
 
     def test_a_killed_worker_costs_its_own_connections(self):
         with self.serve(3):
-            connections = [self.client(address) for address in STACK * 6]
-            owners = []
-            for connection in connections:
-                response, _ = self.request(connection, "GET", "/on/f1000")
-                owners.append(int(response.headers["X-Worker"]))
-            self.assertEqual(len(set(owners)), 3)  # in turn
+            connections, owners = [], []
+
+            def open_one(address):
+                connections.append(self.client(address))
+                owners.append(int(self.request(connections[-1], "GET", "/on/f1000")[0].headers["X-Worker"]))
+
+            def all_serve():
+                open_one(STACK[0])
+                return len(set(owners)) == 3
+
+            wait_for(all_serve, "the start of each worker")
+            first = len(owners)
+            for address in STACK * 6:
+                open_one(address)
+            self.assertEqual(len(set(owners[first:])), 3)  # in turn
             os.kill(owners[0], signal.SIGKILL)
             for connection, owner in zip(connections, owners):
                 sock = connection.sock

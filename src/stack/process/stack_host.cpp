@@ -54,9 +54,7 @@ struct Peer {
 
 /// nullopt: it has ended.
 std::optional<Peer> peer_of(int connection) {
-#ifndef SO_PEERPIDFD
-  constexpr int SO_PEERPIDFD = 77;  // Linux 6.5
-#endif
+  constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD of Linux 6.5, which older headers do not have
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
@@ -64,7 +62,7 @@ std::optional<Peer> peer_of(int connection) {
   }
   int pidfd = -1;
   length = sizeof pidfd;
-  if (::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0 && errno != ENOPROTOOPT) {
+  if (::getsockopt(connection, SOL_SOCKET, kPeerPidfd, &pidfd, &length) != 0 && errno != ENOPROTOOPT) {
     return std::nullopt;
   }
   return Peer{credentials.pid, FileDescriptor(pidfd)};
