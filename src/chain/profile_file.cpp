@@ -69,7 +69,7 @@ Status write_profile_file(fs::path const& file, std::string_view text, mode_t mo
                           ::fchmod(opened.get(), mode) == 0 && ::fsync(opened.get()) == 0 &&
                           ::rename(temporary.c_str(), file.c_str()) == 0;
   if (!is_written) {
-    const Status status = cannot_write(file);
+    Status status = cannot_write(file);
     ::unlink(temporary.c_str());
     return status;
   }
