@@ -441,10 +441,11 @@ constexpr std::string_view kSaysMuch = "says-much";
 
 Change with_much_said(LineWriter lines) {
   return [lines](auto out, auto count) mutable {
-    constexpr int kLines = 128;
+    constexpr int kLines = 32;  // almost twice what the ring holds
     const std::string text = "\"text\":\"" + std::string(60'000, 'x') + "\"";
     const auto say = [&lines](Line const& line) {
       while (!lines.write(line).value_or(true)) {
+        ::usleep(100);
       }
     };
     for (int i = 0; i < kLines; ++i) {
