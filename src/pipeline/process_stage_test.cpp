@@ -388,36 +388,46 @@ std::ostream& operator<<(std::ostream& out, Passing const& passing) {
 
 class Passings : public ::testing::TestWithParam<Passing> {};
 
-TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
-  constexpr std::uint64_t kAll = 40'000;
-  const auto chain_with = [](const char* type) {
+/// Of `packets`, the first ones through one session, the others through the next. False: the first one had all of them
+/// before the next one was made.
+bool passes_on(Passing const& passing, std::uint64_t packets) {
+  const auto chain_with = [packets](const char* type) {
     chain::ChainConfig chain = chain_of(type);
-    chain.rx.as<io::GeneratorConfig>().count = kAll;
+    chain.rx.as<io::GeneratorConfig>().count = packets;
     chain.rx.as<io::GeneratorConfig>().packets_per_s = 40'000;
     return chain;
   };
-  const std::shared_ptr<Session> before = session_of(chain_with(GetParam().before)).value();
+  const std::shared_ptr<Session> before = session_of(chain_with(passing.before)).value();
   std::future<Status> ended = std::async(std::launch::async, [&before] { return before->run(); });
   while (before->progress().sent < 2000 && ended.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
   }
   RunOptions options;
   options.processes.program = CATENA_LYING_NF;
   const auto next =
-      Session::create(chain_with(GetParam().next), options, nf::Registry(), {}, PreviousPipeline{before.get(), before});
-  ASSERT_TRUE(next.ok()) << next.status();
-  ASSERT_EQ((*next)->start(), absl::OkStatus());
-  (*next)->run().IgnoreError();
+      Session::create(chain_with(passing.next), options, nf::Registry(), {}, PreviousPipeline{before.get(), before})
+          .value();
+  if (absl::IsFailedPrecondition(next->start())) {
+    EXPECT_EQ(before->progress().sent, packets);
+    return false;
+  }
+  next->run().IgnoreError();
   ended.get().IgnoreError();
   const Report first = before->report();
-  const Report second = (*next)->report();
+  const Report second = next->report();
   EXPECT_TRUE(first.accounted()) << to_text(first);
   EXPECT_TRUE(second.accounted()) << to_text(second);
-  EXPECT_EQ(first.received + second.received, kAll);
+  EXPECT_EQ(first.received + second.received, packets);
   EXPECT_GT(second.sent, 0U) << to_text(second);
-  if (!GetParam().may_lose) {
+  if (!passing.may_lose) {
     EXPECT_EQ(first.dropped() + second.dropped(), 0U) << to_text(first) << to_text(second);
   }
   EXPECT_EQ(second.slots_in_use, 0U);
+  return true;
+}
+
+TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
+  // a busy machine may need more than a second for the next process
+  EXPECT_TRUE(passes_on(GetParam(), 40'000) || passes_on(GetParam(), 800'000));
 }
 
 INSTANTIATE_TEST_SUITE_P(
