@@ -30,7 +30,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
