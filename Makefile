@@ -76,13 +76,13 @@ release:  ## make deb, where the newest set of results is of this code
 	@$(MAKE) deb
 
 deb-test: deb  ## install the packages in a clean Debian 12, and try all that they have (root, network)
-	@python3 tests/package/deb_test.py -v
+	@PYTHONPATH=tests python3 tests/package/deb_test.py -v
 
 oci: deb  ## make a container image of the package, out/catena_VERSION_oci.tar (root, network)
 	@tools/make-oci
 
 oci-test: oci  ## unpack the image, and try what is in it (root)
-	@python3 tests/package/oci_test.py -v
+	@PYTHONPATH=tests python3 tests/package/oci_test.py -v
 
 bench:  ## build and run the benchmarks; results go to out/bench/
 	@tools/install-deps --bench --cuda-compiler

@@ -10,15 +10,35 @@ NO_PROCESSES = "NFs have no processes in sanitizer builds"
 
 
 def children_of(pid):
-    """The processes that any thread of the process has started and that are there."""
+    """The processes that any thread of the process has started and that are there; none if the process has ended."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
     children = []
-    for task in os.listdir(f"/proc/{pid}/task"):
+    for task in tasks:
         try:
             with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
                 children += [int(child) for child in file.read().split()]
         except OSError:
             pass  # the thread has ended
     return children
+
+
+def descendants_of(pid):
+    """Children, their children and so on, parents first."""
+    for child in children_of(pid):
+        yield child
+        yield from descendants_of(child)
+
+
+def name_of(pid):
+    """The process's name for the kernel (15 characters); None if it has ended."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().removesuffix("\n")
+    except OSError:
+        return None
 
 
 def call(*words, env=None, fails=False, limit=None):

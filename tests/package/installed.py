@@ -6,6 +6,8 @@ import pathlib
 import re
 import subprocess
 
+from command import descendants_of, name_of
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = "/usr/share/doc/catena"
 USER = ("setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", "env", "HOME=/srv/user")
@@ -37,13 +39,10 @@ class Root:
     @staticmethod
     def process(started, name):
         """The process called `name` that runs in the root; `started` is what runs command()."""
-        pids = [started.pid]
-        for pid in pids:
-            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name:
-                return pid
-            pids += [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-                     for child in (task / "children").read_text().split()]
-        raise AssertionError(f"no {name} among {pids}")
+        pids = [started.pid, *descendants_of(started.pid)]
+        if name not in (names := {name_of(pid): pid for pid in reversed(pids)}):
+            raise AssertionError(f"no {name} among {pids}")
+        return names[name]
 
     def path(self, name):
         return self.folder / str(name).lstrip("/")

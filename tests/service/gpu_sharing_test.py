@@ -6,11 +6,10 @@ On OpenCL, whose devices have no green contexts: parts are numbers of work-group
 """
 
 import os
-import pathlib
 import signal
 import unittest
 
-from command import HAS_PROCESSES, NO_PROCESSES, children_of
+from command import HAS_PROCESSES, NO_PROCESSES, children_of, name_of
 from harness import DATA, ServiceTest, wait_for
 
 ALL = 1024  # parts that there are
@@ -36,13 +35,7 @@ class GpuSharing(ServiceTest):
 
     def device_server(self, service):
         """The process that has the device."""
-        names = {}
-        for pid in children_of(service.process.pid):
-            try:
-                names[pid] = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-            except FileNotFoundError:
-                pass  # it has ended
-        return next((pid for pid, name in names.items() if name.startswith("catena-device")), None)
+        return next((pid for pid in children_of(service.process.pid) if name_of(pid) == "catena-device-s"), None)
 
     def flows(self, service, name):
         sent = self.get(service, name)["tx"]["sent_packets"]

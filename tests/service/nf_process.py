@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from command import children_of
+from command import descendants_of, name_of
 from harness import BIN, DATA, LIMIT_S, wait_for
 
 KILLS = int(os.environ.get("CATENA_KILLS", "3"))  # of each kind
@@ -26,16 +26,7 @@ GROUP = "{group: g}"
 
 def process_below(pid, name, other_than=None):
     """A process that has the name `name` for the kernel, below the process `pid`."""
-    below = children_of(pid)
-    while below:
-        each = below.pop()
-        try:
-            if each != other_than and pathlib.Path(f"/proc/{each}/comm").read_text() == f"{name}\n":
-                return each
-            below += children_of(each)
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it ended meanwhile
-    return None
+    return next((each for each in descendants_of(pid) if each != other_than and name_of(each) == name), None)
 
 
 def nf_process_of(pid, other_than=None):

@@ -14,13 +14,13 @@ import subprocess
 import tempfile
 import unittest
 
-from command import children_of
+from command import children_of, name_of
 from harness import ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
 from nf_process import EXAMPLE, GROUP, NFS, NfProcessTest, monitor, nf_process_of
 
 
 def is_server(pid):
-    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "catena-device-s\n"
+    return name_of(pid) == "catena-device-s"
 
 
 class NfProcesses(NfProcessTest):

@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from command import children_of
+from command import descendants_of, name_of
 
 BIN = pathlib.Path(os.environ["CATENA_BIN"]).resolve()
 STACK = ("10.123.0.2", "fd00:ca7e::2")
@@ -41,12 +41,6 @@ def connect(address, port, patience=0):
             if time.monotonic() > end:
                 raise
             time.sleep(0.02)
-
-
-def descendants(pid):
-    for child in children_of(pid):
-        yield child
-        yield from descendants(child)
 
 
 class StackRun:
@@ -75,14 +69,7 @@ class StackRun:
 
     def processes(self, name):
         """Numbers of the command's descendants with this name."""
-        found = []
-        for pid in descendants(self.process.pid):
-            try:
-                if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == name[:15]:
-                    found.append(pid)
-            except OSError:
-                pass  # it has ended
-        return found
+        return [pid for pid in descendants_of(self.process.pid) if name_of(pid) == name[:15]]
 
     def stop(self):
         if self.output is not None:
