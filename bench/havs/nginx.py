@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unmodified nginx on Catena's TCP stack beside the kernel's TCP, as in section V of the HAVS paper.
 
-    bench/havs/nginx.py --catena PROGRAM --out FILE.json [--groups files,new,many,response] [--repeats 10] [--seconds 3]
+    bench/havs/nginx.py --catena PROGRAM --out FILE.json [--groups files,new,many,response,loss] [--repeats 10] [--seconds 3]
 
 Everything is on one core: nginx with one worker, the stack and the client (wrk, or ab), so requests a second show what a request costs
 in all. The kernel's rows have nginx in a network namespace of its own behind a veth pair with all offloads, sendfile and
@@ -14,6 +14,7 @@ small     the same with 64 to 512 B (figure 14)
 many      1 KiB with 64 and with 1,024 connections
 new       ab with a new connection for each request
 response  ab, one connection, keep-alive: median response (figure 10)
+loss      1 MiB, 8 connections; packets of the server are lost on their way into the client's machine, at random (nftables)
 """
 
 import argparse
@@ -37,6 +38,7 @@ NAMESPACE = "havs"
 START_S = 30
 SIZES = [1024, 4096, 16384, 65536, 131072, 262144]
 SMALL = [64, 128, 256, 512]
+LARGE = 1 << 20  # bytes, for the group loss
 CONF = """daemon off;
 user root;
 worker_processes 1;
@@ -90,12 +92,27 @@ class Server:
             raise RuntimeError("nginx does not end") from None
 
 
+class Loss:
+    """Drops `per_mille` of the packets that come from the servers, until the end of `with`."""
+
+    def __init__(self, per_mille):
+        self.per_mille = per_mille
+
+    def __enter__(self):
+        self.__exit__()
+        run("nft", f"table inet {NAMESPACE} {{ chain loss {{ type filter hook prerouting priority raw;"
+                   f" ip saddr {{ {STACK}, {KERNEL} }} numgen random mod 1000 < {self.per_mille} drop; }} }}")
+
+    def __exit__(self, *_):
+        subprocess.run(["nft", "delete", "table", "inet", NAMESPACE], check=False, capture_output=True)
+
+
 class Bench:
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
         self.sizes = [int(size) for size in arguments.sizes.split(",")]
         (folder / "www").mkdir()
-        for size in {*SIZES, *SMALL, *self.sizes}:
+        for size in {*SIZES, *SMALL, LARGE, *self.sizes}:
             (folder / "www" / str(size)).write_bytes(random.Random(size).randbytes(size))
         (folder / "nginx.conf").write_text(CONF.format(folder=folder, port=PORT))
         self.nginx = ["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]
@@ -115,7 +132,7 @@ class Bench:
     def wrk(self, way, size, connections):
         with self.server(way) as server:
             cores = Cores([os.getpid()])
-            said = run("wrk", "-t1", f"-c{connections}", f"-d{self.arguments.seconds}s", "--latency",
+            said = run("wrk", "-t1", f"-c{connections}", f"-d{self.arguments.seconds}s", "--latency", "--timeout", "20s",
                        f"http://{server.address}:{PORT}/{size}")
             busy = cores.taken()
         if "Socket errors" in said or "Non-2xx" in said:
@@ -146,6 +163,11 @@ class Bench:
             for connections in (64, 1024):
                 results.measure({"group": group, "body_bytes": 1024, "connections": connections},
                                 each(lambda way, connections=connections: self.wrk(way, 1024, connections)))
+        elif group == "loss":
+            for lost in (0, 1, 10):
+                with Loss(lost):
+                    results.measure({"group": group, "body_bytes": LARGE, "connections": 8, "lost_per_mille": lost},
+                                    each(lambda way: self.wrk(way, LARGE, 8)))
         elif group == "new":
             results.measure({"group": group, "body_bytes": 1024, "connections": 16},
                             each(lambda way: self.ab(way, 1024, ["-c", "16"])))
@@ -166,7 +188,7 @@ def make_network():
 
 
 def main():
-    groups = ["files", "small", "many", "new", "response"]
+    groups = ["files", "small", "many", "new", "response", "loss"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, 3)
     parser.add_argument("--catena", default="catena")

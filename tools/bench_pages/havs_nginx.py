@@ -4,7 +4,7 @@
 from bench_pages.page import Page, over, plain, spread
 
 TITLES = {"files": "Files, keep-alive", "small": "Small files, keep-alive", "many": "Many connections",
-          "new": "A new connection for each request", "response": "Response of one connection"}
+          "new": "A new connection for each request", "response": "Response of one connection", "loss": "Lost packets"}
 
 
 def speed(cell, way):
@@ -43,7 +43,8 @@ def page(results):
         for cell in cells:
             ways = list(cell["repeats"][0])
             kernel = best_kernel(cell, ways)
-            rows += [(f"{cell['body_bytes']:,}", cell["connections"], way, speed(cell, way).text(".0f"),
+            lost = f", {cell['lost_per_mille'] / 10:g} % lost" if "lost_per_mille" in cell else ""
+            rows += [(f"{cell['body_bytes']:,}{lost}", cell["connections"], way, speed(cell, way).text(".0f"),
                       ratio(cell, way, kernel).text(".2f"), wait(cell, way)) for way in ways]
         made.table(("B", "connections", "way", "requests/s", "over the kernel's better row", "us: median, or mean of ab"), rows,
                    "rrlrrr")

@@ -17,7 +17,8 @@ namespace catena::stack {
 namespace {
 
 constexpr int kFramesPerRound = 64;
-constexpr int kIdleRounds = 20;  ///< before a sleep: a wake-up costs more than they do
+constexpr int kIdleRounds = 20;    ///< before a sleep: a wake-up costs more than they do
+constexpr int kControlEvery = 64;  ///< rounds, beside the first idle one and those after a sleep: a system call
 constexpr std::chrono::milliseconds kReportEvery{200};
 constexpr hostcopy::Engine::Limits kEngineLimits{.jobs = 1024, .moves = 1};
 
@@ -179,7 +180,6 @@ void StackLoop::sleep() {
 }
 
 void StackLoop::run() {
-  constexpr int kControlEvery = 256;  // rounds: a system call
   int idle_rounds = 0;
   for (unsigned round = 0; !is_over_; ++round) {
     clock_.begin_round();
@@ -190,7 +190,7 @@ void StackLoop::run() {
     clock_.enter(Part::kTcp);
     tcp_->tick(now);
     clock_.enter(Part::kIdle);
-    if (!has_worked || round % kControlEvery == 0) {
+    if (idle_rounds == 1 || idle_rounds >= kIdleRounds || round % kControlEvery == 0) {
       has_worked |= serve_control(now);
     }
     if (!has_worked) {
