@@ -100,8 +100,11 @@ class Loss:
 
     def __enter__(self):
         self.__exit__()
-        run("nft", f"table inet {NAMESPACE} {{ chain loss {{ type filter hook prerouting priority raw;"
-                   f" ip saddr {{ {STACK}, {KERNEL} }} numgen random mod 1000 < {self.per_mille} drop; }} }}")
+        if self.per_mille > 0:
+            run("nft", f"add table inet {NAMESPACE};"
+                       f"add chain inet {NAMESPACE} loss {{ type filter hook prerouting priority raw; }};"
+                       f"add rule inet {NAMESPACE} loss ip saddr {{ {STACK}, {KERNEL} }}"
+                       f" numgen random mod 1000 < {self.per_mille} drop")
 
     def __exit__(self, *_):
         subprocess.run(["nft", "delete", "table", "inet", NAMESPACE], check=False, capture_output=True)
