@@ -20,6 +20,7 @@ constexpr u8_t kResent = 0x80;
 
 constexpr u32_t kLossBytes = 3 * TCP_MSS;  ///< sacked above a segment that is lost (RFC 6675, DupThresh)
 constexpr s16_t kMinTimeoutTicks = 200 / TCP_SLOW_INTERVAL;
+constexpr int kMinProbeTicks = 2;  ///< of TCP_SLOW_INTERVAL, after the last segment or ACK
 constexpr std::size_t kMaxBlocks = 4;
 constexpr std::size_t kMaxOptionBytes = 40;
 
@@ -34,17 +35,23 @@ struct Blocks {
 
 u8_t recovery_slot = 0;
 
-/// Kept in the PCB: the number up to which the episode of loss goes, and whether there is one.
+/// Kept in the PCB: the number up to which the episode of loss goes, whether there is one, and whether the flight has
+/// been probed.
 struct Recovery {
   u32_t point = 0;
   bool is_on = false;
+  bool is_probed = false;
 };
+constexpr unsigned kIsOnBit = 32;
+constexpr unsigned kIsProbedBit = 33;
 Recovery recovery_of(tcp_pcb const& pcb) {
   const auto packed = reinterpret_cast<std::uintptr_t>(tcp_ext_arg_get(&pcb, recovery_slot));
-  return {static_cast<u32_t>(packed), (packed >> 32U) != 0};
+  return {static_cast<u32_t>(packed), (packed >> kIsOnBit & 1U) != 0, (packed >> kIsProbedBit & 1U) != 0};
 }
 void keep(tcp_pcb& pcb, Recovery const& recovery) {
-  const auto packed = static_cast<std::uintptr_t>(recovery.point) | std::uintptr_t{recovery.is_on ? 1U : 0U} << 32U;
+  const auto packed = static_cast<std::uintptr_t>(recovery.point) |
+                      std::uintptr_t{recovery.is_on ? 1U : 0U} << kIsOnBit |
+                      std::uintptr_t{recovery.is_probed ? 1U : 0U} << kIsProbedBit;
   tcp_ext_arg_set(&pcb, recovery_slot, reinterpret_cast<void*>(packed));
 }
 
@@ -100,7 +107,7 @@ bool is_covered(Blocks const& blocks, u32_t first, u32_t end) {
 
 void begin_recovery(tcp_pcb& pcb) {
   constexpr u32_t kPercent = 70;  // CUBIC's reduction (RFC 9438, 4.6)
-  keep(pcb, {pcb.snd_nxt, true});
+  keep(pcb, {pcb.snd_nxt, true, false});
   const u32_t window = std::min<u32_t>(pcb.cwnd, pcb.snd_wnd);
   // a window below one piece (Tcp::kMaxWrite) would never let it leave
   pcb.ssthresh = std::max<u32_t>(window / 100 * kPercent, std::max<u32_t>(2 * TCP_MSS, pcb.mss));
@@ -134,6 +141,54 @@ bool queue_lost(tcp_pcb& pcb, Blocks const& blocks) {
   return true;
 }
 
+tcp_seg& last_of(tcp_seg& segments) {
+  tcp_seg* last = &segments;
+  while (last->next != nullptr) {
+    last = last->next;
+  }
+  return *last;
+}
+
+/// A time-out of lwIP puts all that is unacknowledged before all that is unsent. Where that begins with lost segments,
+/// of lower numbers, the window would be too small for the others, and no ACK would ever come.
+void sort_for_timeout(tcp_pcb& pcb) {
+  if (pcb.unacked == nullptr) {
+    return;
+  }
+  while (pcb.unsent != nullptr && TCP_SEQ_LT(first_of(*pcb.unsent), first_of(last_of(*pcb.unacked)))) {
+    tcp_seg** at = &pcb.unacked;
+    while (TCP_SEQ_LT(first_of(**at), first_of(*pcb.unsent))) {
+      at = &(*at)->next;
+    }
+    tcp_seg* const lost = std::exchange(pcb.unsent, pcb.unsent->next);
+    lost->next = std::exchange(*at, lost);
+  }
+}
+
+/// Not where little is in flight: the peer may delay its ACK.
+bool is_to_be_probed(tcp_pcb const& pcb) {
+  const int probe_ticks = std::max(kMinProbeTicks, 2 * (pcb.sa >> 3));  // lwIP keeps eight round trips in `sa`
+  const Recovery recovery = recovery_of(pcb);
+  return pcb.unacked != nullptr && pcb.state >= ESTABLISHED && pcb.rtime >= probe_ticks && !recovery.is_on &&
+         !recovery.is_probed && (pcb.flags & TF_RTO) == 0 && pcb.snd_nxt - pcb.lastack > TCP_MSS;
+}
+
+void probe(tcp_pcb& pcb) {
+  keep(pcb, {.is_probed = true});
+  tcp_seg** at = &pcb.unacked;
+  while ((*at)->next != nullptr) {
+    at = &(*at)->next;
+  }
+  tcp_seg* const last = *at;
+  if (last->p->ref != 1) {
+    return;  // a port may still be reading it
+  }
+  *at = nullptr;
+  last->next = std::exchange(pcb.unsent, last);
+  pcb.rttest = 0;
+  tcp_output(&pcb);
+}
+
 }  // namespace
 
 void start_sack() { recovery_slot = tcp_ext_arg_alloc_id(); }
@@ -151,10 +206,9 @@ void take_sack(tcp_pcb& pcb, u32_t acknowledged, const u8_t* options, u16_t opti
     return;
   }
   Recovery recovery = recovery_of(pcb);
-  if (recovery.is_on && TCP_SEQ_GEQ(acknowledged, recovery.point)) {
-    recovery = {};
-    keep(pcb, recovery);
-  }
+  recovery.is_on = recovery.is_on && TCP_SEQ_LT(acknowledged, recovery.point);
+  recovery.is_probed = recovery.is_probed && acknowledged == pcb.lastack;
+  keep(pcb, recovery);
   if (pcb.unacked == nullptr || option_bytes + rest_bytes == 0) {
     return;
   }
@@ -187,6 +241,40 @@ void take_sack(tcp_pcb& pcb, u32_t acknowledged, const u8_t* options, u16_t opti
   }
 }
 
-void limit_timeout(tcp_pcb& pcb) { pcb.rto = std::max(pcb.rto, kMinTimeoutTicks); }
+void prepare_retransmission(tcp_pcb& pcb) {
+  pcb.rto = std::max(pcb.rto, kMinTimeoutTicks);
+  if (pcb.rtime + 1 >= pcb.rto) {
+    sort_for_timeout(pcb);
+  } else if (is_to_be_probed(pcb)) {
+    probe(pcb);
+  }
+}
+
+Appending::Appending(tcp_pcb& pcb) : pcb_(&pcb), input_(tcp_input_pcb) {
+  if (pcb.unsent == nullptr) {
+    return;
+  }
+  tcp_seg const& last = last_of(*pcb.unsent);
+  if (first_of(last) + last.len == pcb.snd_lbb || (TCPH_FLAGS(last.tcphdr) & TCP_FIN) != 0) {
+    return;
+  }
+  lost_ = std::exchange(pcb.unsent, nullptr);
+  is_lent_ = pcb.unacked == nullptr;
+  if (is_lent_) {
+    pcb.unacked = lost_;
+  }
+  tcp_input_pcb = &pcb;
+}
+
+Appending::~Appending() {
+  if (lost_ == nullptr) {
+    return;
+  }
+  if (is_lent_) {
+    pcb_->unacked = nullptr;
+  }
+  last_of(*lost_).next = std::exchange(pcb_->unsent, lost_);
+  tcp_input_pcb = input_;
+}
 
 }  // namespace catena::stack

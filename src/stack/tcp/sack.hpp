@@ -15,8 +15,26 @@ void start_sack();
 void take_sack(tcp_pcb& pcb, u32_t acknowledged, const u8_t* options, u16_t option_bytes, const u8_t* rest,
                u16_t rest_bytes);
 
-/// Retransmissions by time: at least 200 ms after a segment was sent, as Linux; peers delay ACKs by 40 ms. Before the
-/// timers of lwIP.
-void limit_timeout(tcp_pcb& pcb);
+/// Retransmissions by time, before each tick of lwIP's timers: at least 200 ms after a segment was sent, as Linux;
+/// peers delay ACKs by 40 ms. Where the last segments of a flight may be lost, of which no block tells, sends the last
+/// one again, once and earlier (a tail loss probe, RFC 8985, section 7). Before a time-out, puts segments in order.
+void prepare_retransmission(tcp_pcb& pcb);
+
+/// lwIP appends bytes and a FIN to the last segment of `unsent`. After a loss that may be one to be sent again, with
+/// later numbers in `unacked`: the bytes would get its numbers. While an object of this class exists, these segments
+/// are out of the way, and lwIP sends nothing on the connection: call tcp_output() afterwards.
+class Appending {
+ public:
+  explicit Appending(tcp_pcb& pcb);
+  ~Appending();
+  Appending(Appending const&) = delete;
+  Appending& operator=(Appending const&) = delete;
+
+ private:
+  tcp_pcb* pcb_;
+  tcp_seg* lost_ = nullptr;  ///< the first one out of the way
+  bool is_lent_ = false;     ///< `unacked` has them: lwIP asserts that one of both lists has segments
+  tcp_pcb* input_;           ///< the connection of the segment that lwIP processes, on which it sends nothing yet
+};
 
 }  // namespace catena::stack

@@ -142,7 +142,7 @@ bool is_false_packet_too_big(std::span<const std::byte> frame) {
 /// Before lwIP's timers: corrects the states that peers can bring about and lwIP does not expect.
 void prepare_timers(tcp_pcb& pcb) {
   constexpr u8_t kMaxRetries = TCP_MAXRTX - 1;
-  limit_timeout(pcb);
+  prepare_retransmission(pcb);
   // stall_limit ends a connection; lwIP would do so after 18 s, or never if the peer answers probes
   pcb.nrtx = std::min(pcb.nrtx, kMaxRetries);
   pcb.persist_probe = std::min(pcb.persist_probe, kMaxRetries);
@@ -151,6 +151,18 @@ void prepare_timers(tcp_pcb& pcb) {
   if (pcb.unsent == nullptr || pcb.unacked != nullptr || pcb.snd_wnd > 0xFFFF) {
     pcb.persist_backoff = 0;
   }
+}
+
+/// Sends a FIN after the last byte. `end`: tcp_close() or tcp_shutdown(), which must not free the PCB.
+template <typename End>
+err_t send_fin(tcp_pcb& pcb, End end) {
+  err_t result = ERR_OK;
+  {
+    const Appending appending(pcb);
+    result = end(&pcb);
+  }
+  tcp_output(&pcb);
+  return result;
 }
 
 /// Connections by their numbers, which are used again.
@@ -638,8 +650,11 @@ std::size_t LwipTcp::room(ConnectionId connection) const {
 bool LwipTcp::write(ConnectionId connection, std::span<const std::byte> bytes, bool more) {
   tcp_pcb* const pcb = pcb_of(connection);
   const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
-  if (tcp_write(pcb, bytes.data(), static_cast<u16_t>(bytes.size()), more ? TCP_WRITE_FLAG_MORE : 0) != ERR_OK) {
-    return false;
+  {
+    const Appending appending(*pcb);
+    if (tcp_write(pcb, bytes.data(), static_cast<u16_t>(bytes.size()), more ? TCP_WRITE_FLAG_MORE : 0) != ERR_OK) {
+      return false;
+    }
   }
   if (!more) {
     tcp_output(pcb);
@@ -671,7 +686,9 @@ void LwipTcp::close(ConnectionId connection) {
   }
   // bytes that were received and not credited would make a RST of the FIN
   pcb->rcv_wnd = TCP_WND_MAX(pcb);
-  if (tcp_close(pcb) != ERR_OK) {
+  // bytes that it has refused make lwIP reset it and free the PCB
+  const err_t result = pcb->refused_data != nullptr ? tcp_close(pcb) : send_fin(*pcb, tcp_close);
+  if (result != ERR_OK) {
     tcp_abort(pcb);
   }
 }
@@ -679,7 +696,7 @@ void LwipTcp::close(ConnectionId connection) {
 void LwipTcp::close_sending(ConnectionId connection) {
   tcp_pcb* const pcb = pcb_of(connection);
   const PcbBuckets::Scope scope(buckets_, buckets_.bucket_of(*pcb));
-  tcp_shutdown(pcb, 0, 1);
+  send_fin(*pcb, [](tcp_pcb* open) { return tcp_shutdown(open, 0, 1); });
 }
 
 void LwipTcp::reset(ConnectionId connection) {

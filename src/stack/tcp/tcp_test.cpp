@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an application may do in events, and timers of connections that are idle in between.
+// What an application may do in events, timers of connections that are idle in between, and recovery after a loss.
 #include "stack/tcp/tcp.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,7 +30,10 @@ class Application final : public TcpEvents {
     ++events;
     return on_received(connection, bytes);
   }
-  void acknowledged(ConnectionId, std::size_t bytes) override { acknowledged_bytes += bytes; }
+  void acknowledged(ConnectionId connection, std::size_t bytes) override {
+    acknowledged_bytes += bytes;
+    on_acknowledged(connection);
+  }
   void peer_closed(ConnectionId connection) override { on_peer_closed(connection); }
   void reset(ConnectionId connection) override { on_reset(connection); }
 
@@ -34,6 +41,7 @@ class Application final : public TcpEvents {
   std::function<bool(ConnectionId, std::span<const std::byte>)> on_received = [](auto, auto) { return true; };
   std::function<void(ConnectionId)> on_peer_closed = [](auto) {};
   std::function<void(ConnectionId)> on_reset = [](auto) {};
+  std::function<void(ConnectionId)> on_acknowledged = [](auto) {};
   std::size_t events = 0;
   std::size_t acknowledged_bytes = 0;
 };
@@ -200,6 +208,138 @@ TEST_F(TcpOfRawPeers, an_idle_connection_has_its_timers_when_it_needs_them) {
     ASSERT_FALSE(sent.empty());
     EXPECT_EQ(sent.back().acknowledged, peer.number);
   }
+}
+
+/// A connection whose second segment of a flight is lost, while those above it arrive.
+class TcpAfterLoss : public TcpOfRawPeers {
+ protected:
+  static constexpr std::size_t kLost = 500;
+
+  void SetUp() override {
+    TcpOfRawPeers::SetUp();
+    peer_.emplace(connected(30'000));
+    connection_ = application_.by_port[30'000];
+    for (int i = 0; i < 20; ++i) {  // the congestion window opens
+      say(std::string(1460, 'w'));
+      peer_->hear();
+    }
+    begin_ = peer_->acknowledged;
+    text_.clear();
+    for (const std::size_t bytes : {std::size_t{100}, kLost, std::size_t{1460}, std::size_t{1460}, std::size_t{1460}}) {
+      say(std::string(bytes, static_cast<char>('a' + pieces_.size())));
+      pieces_.push_back(bytes);
+    }
+    for (SentSegment const& sent : peer_->take()) {
+      if (sent.number - begin_ != pieces_[0]) {
+        take(sent);
+      }
+    }
+  }
+  void say(std::string const& text) {
+    kept_.push_back(text);  // TCP sends it from there
+    text_ += text;
+    write(connection_, kept_.back());
+  }
+  void take(SentSegment const& sent) {
+    const std::size_t at = sent.number - begin_;
+    ASSERT_LE(at + sent.data.size(), text_.size());
+    received_.resize(std::max(received_.size(), at + sent.data.size()), '?');
+    received_.replace(at, sent.data.size(), std::string(sent.data.begin(), sent.data.end()));
+    fin_at_ = (sent.flags & kFin) != 0 ? at + sent.data.size() : fin_at_;
+  }
+  /// Takes what the stack sends, and acknowledges the bytes before the first one that is missing.
+  void hear() {
+    const std::vector<SentSegment> all = peer_->take();
+    std::ranges::for_each(all, [this](SentSegment const& sent) { take(sent); });
+    if (all.empty()) {
+      return;
+    }
+    peer_->acknowledged = begin_ + static_cast<std::uint32_t>(std::min(received_.find('?'), received_.size()));
+    peer_->acknowledge();
+  }
+  /// Acknowledges the first segment, and by option 5 those above the lost one.
+  void report_loss(std::uint16_t window = 0xFFFF) {
+    const auto first = begin_ + static_cast<std::uint32_t>(pieces_[0]);
+    Bytes options{1, 1, 5, 10};
+    put32(options, first + kLost);
+    put32(options, begin_ + static_cast<std::uint32_t>(received_.size()));
+    peer_->send({.number = peer_->number, .acknowledged = first, .window = window, .options = options});
+  }
+
+  std::optional<RawPeer> peer_;
+  ConnectionId connection_ = 0;
+  std::deque<std::string> kept_;
+  std::string text_;
+  std::uint32_t begin_ = 0;
+  std::vector<std::size_t> pieces_;
+  std::string received_;
+  std::size_t fin_at_ = 0;
+};
+
+TEST_F(TcpAfterLoss, bytes_that_are_written_meanwhile_come_at_the_end) {
+  bool has_written = false;
+  application_.on_acknowledged = [&](ConnectionId) {
+    if (!std::exchange(has_written, true)) {
+      say("more");
+    }
+  };
+  report_loss();
+  hear();
+  EXPECT_EQ(received_, text_);
+  EXPECT_EQ(application_.acknowledged_bytes, 20 * 1460 + text_.size());
+}
+
+TEST_F(TcpAfterLoss, the_end_of_a_connection_comes_after_all_bytes) {
+  for (const bool closes : {true, false}) {
+    SCOPED_TRACE(closes);
+    bool has_ended = false;
+    application_.on_acknowledged = [&](ConnectionId connection) {
+      if (!std::exchange(has_ended, true)) {
+        closes ? tcp_->close(connection) : tcp_->close_sending(connection);
+      }
+    };
+    report_loss();
+    hear();
+    EXPECT_EQ(received_, text_);
+    EXPECT_EQ(fin_at_, text_.size());
+    peer_->send({.flags = kRst, .number = peer_->number});
+    pieces_.clear();
+    received_.clear();
+    fin_at_ = 0;
+    TearDown();
+    tcp_.reset();
+    SetUp();
+  }
+}
+
+/// The window is too small for the lost segment until the time-out, after which all are sent again.
+TEST_F(TcpAfterLoss, a_time_out_sends_in_order) {
+  report_loss(kLost - 1);
+  EXPECT_TRUE(peer_->take().empty());
+  advance(std::chrono::milliseconds(500));
+  peer_->acknowledge();  // the window opens
+  for (int round = 0; round < 100 && received_ != text_; ++round) {
+    hear();
+    advance(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(received_, text_);
+}
+
+/// A probe of the last segment tells the peer that there is one, long before a time-out (RFC 8985, section 7).
+TEST_F(TcpOfRawPeers, a_lost_end_of_a_flight_is_sent_again_soon) {
+  RawPeer peer = connected(30'000);
+  const std::array<std::string, 2> texts{std::string(1460, 'a'), std::string(700, 'b')};
+  for (std::string const& text : texts) {
+    write(application_.by_port[30'000], text);
+  }
+  EXPECT_EQ(peer.take().size(), 2U);
+  advance(std::chrono::milliseconds(60));
+  const std::vector<SentSegment> probe = peer.take();
+  ASSERT_EQ(probe.size(), 1U);
+  EXPECT_EQ(probe[0].number, peer.acknowledged + texts[0].size());
+  EXPECT_EQ(std::string(probe[0].data.begin(), probe[0].data.end()), texts[1]);
+  advance(std::chrono::milliseconds(60));
+  EXPECT_TRUE(peer.take().empty());  // one for a flight
 }
 
 }  // namespace
