@@ -87,6 +87,23 @@ class Bytes(unittest.TestCase):
                     self.fetch(sizes, wanted)
                     self.assertEqual(stack.report()["violations"], 0)
 
+    @unittest.skipUnless(shutil.which("nft"), "packets are lost by nft")
+    def test_of_files_are_equal_though_packets_are_lost(self):
+        subprocess.run(["nft", "add table inet lossy; add chain inet lossy in { type filter hook prerouting priority raw; };"
+                        f"add rule inet lossy in ip saddr {STACK[0]} numgen random mod 100 < 2 counter drop"], check=True)
+        self.addCleanup(subprocess.run, ["nft", "delete table inet lossy"], check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            bodies = {size: random.Random(size).randbytes(size) for size in (100, 65_537, 300_000, 1_000_000)}
+            for size, body in bodies.items():
+                pathlib.Path(folder, str(size)).write_bytes(body)
+            wanted = {size: hashlib.sha256(body).digest() for size, body in bodies.items()}
+            for way in (["--copy", "reference"], ["--copy", "cpu"], ["--copy", "full", "--engine", "cpu-stream"]):
+                with self.subTest(way=way), run(FILE_SERVER, str(PORT), folder, options=way) as stack:
+                    self.fetch(list(bodies), wanted, clients=8, requests=25)
+                    self.assertEqual(stack.report()["violations"], 0)
+        dropped = subprocess.run(["nft", "list table inet lossy"], check=True, capture_output=True, text=True).stdout
+        self.assertGreater(int(re.search(r"packets (\d+)", dropped).group(1)), 50)
+
     def fetch(self, sizes, wanted, clients=4, requests=120):
         errors = []
 
