@@ -114,11 +114,18 @@ void begin_recovery(tcp_pcb& pcb) {
   pcb.cwnd = pcb.ssthresh;
 }
 
-/// Moves the lost segments from the front of what is unacknowledged to the front of what is unsent, in order: their
-/// numbers are below all that is there.
+/// Into a list in the order of numbers.
+void insert(tcp_seg*& segments, tcp_seg& segment) {
+  tcp_seg** at = &segments;
+  while (*at != nullptr && TCP_SEQ_LT(first_of(**at), first_of(segment))) {
+    at = &(*at)->next;
+  }
+  segment.next = std::exchange(*at, &segment);
+}
+
+/// Moves the lost segments from what is unacknowledged to what is unsent. Whether there are any.
 bool queue_lost(tcp_pcb& pcb, Blocks const& blocks) {
-  tcp_seg* lost = nullptr;
-  tcp_seg** last = &lost;
+  bool has_lost = false;
   for (tcp_seg** at = &pcb.unacked; *at != nullptr;) {
     tcp_seg* const segment = *at;
     // with another reference to it a port may still be reading it
@@ -129,16 +136,11 @@ bool queue_lost(tcp_pcb& pcb, Blocks const& blocks) {
       continue;
     }
     *at = segment->next;
-    segment->next = nullptr;
     segment->flags |= kResent;
-    *last = segment;
-    last = &segment->next;
+    insert(pcb.unsent, *segment);
+    has_lost = true;
   }
-  if (lost == nullptr) {
-    return false;
-  }
-  *last = std::exchange(pcb.unsent, lost);
-  return true;
+  return has_lost;
 }
 
 tcp_seg& last_of(tcp_seg& segments) {
@@ -156,12 +158,8 @@ void sort_for_timeout(tcp_pcb& pcb) {
     return;
   }
   while (pcb.unsent != nullptr && TCP_SEQ_LT(first_of(*pcb.unsent), first_of(last_of(*pcb.unacked)))) {
-    tcp_seg** at = &pcb.unacked;
-    while (TCP_SEQ_LT(first_of(**at), first_of(*pcb.unsent))) {
-      at = &(*at)->next;
-    }
     tcp_seg* const lost = std::exchange(pcb.unsent, pcb.unsent->next);
-    lost->next = std::exchange(*at, lost);
+    insert(pcb.unacked, *lost);
   }
 }
 
@@ -184,7 +182,7 @@ void probe(tcp_pcb& pcb) {
     return;  // a port may still be reading it
   }
   *at = nullptr;
-  last->next = std::exchange(pcb.unsent, last);
+  insert(pcb.unsent, *last);
   pcb.rttest = 0;
   tcp_output(&pcb);
 }

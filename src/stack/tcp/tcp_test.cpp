@@ -325,6 +325,33 @@ TEST_F(TcpAfterLoss, a_time_out_sends_in_order) {
   EXPECT_EQ(received_, text_);
 }
 
+TEST_F(TcpAfterLoss, lost_segments_leave_in_order) {
+  for (int i = 0; i < 4; ++i) {
+    say(std::string(1460, 'x'));
+  }
+  const std::vector<SentSegment> above = peer_->take();
+  ASSERT_EQ(above.size(), 4U);
+  const std::uint32_t second_lost = above[0].number;
+  const auto report = [&](std::uint32_t end, std::uint16_t window) {
+    Bytes options{1, 1, 5, 18};
+    put32(options, begin_ + static_cast<std::uint32_t>(pieces_[0] + kLost));
+    put32(options, second_lost);
+    put32(options, above[1].number);
+    put32(options, end);
+    peer_->send({.number = peer_->number,
+                 .acknowledged = begin_ + static_cast<std::uint32_t>(pieces_[0]),
+                 .window = window,
+                 .options = options});
+  };
+  report(above[3].number, kLost - 1);
+  report(above[3].number + 1460, kLost - 1);
+  EXPECT_TRUE(peer_->take().empty());
+  report(above[3].number + 1460, kLost);
+  const std::vector<SentSegment> again = peer_->take();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].number, begin_ + pieces_[0]);
+}
+
 /// A probe of the last segment tells the peer that there is one, long before a time-out (RFC 8985, section 7).
 TEST_F(TcpOfRawPeers, a_lost_end_of_a_flight_is_sent_again_soon) {
   RawPeer peer = connected(30'000);
