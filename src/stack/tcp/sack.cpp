@@ -197,8 +197,10 @@ void take_sack(tcp_pcb& pcb, u32_t acknowledged, const u8_t* options, u16_t opti
     return;
   }
   if ((pcb.flags & TF_RTO) != 0) {  // everything is sent again, and judged anew
-    for (tcp_seg* segment = pcb.unsent; segment != nullptr; segment = segment->next) {
-      segment->flags &= static_cast<u8_t>(~(kSacked | kResent));
+    for (tcp_seg* const first : {pcb.unsent, pcb.unacked}) {
+      for (tcp_seg* segment = first; segment != nullptr; segment = segment->next) {
+        segment->flags &= static_cast<u8_t>(~(kSacked | kResent));
+      }
     }
     keep(pcb, {});
     return;
