@@ -91,8 +91,8 @@ DropReasonId reason_of(std::uint32_t status) {
 
 class InboundSharder final : public nf::Sharder {
  public:
-  InboundSharder(std::shared_ptr<const InboundIndex> index, std::uint32_t shards)
-      : index_(std::move(index)), recent_(*index_), shards_(shards) {}
+  InboundSharder(std::shared_ptr<const InboundIndex> index, std::shared_ptr<const Owners> owners)
+      : index_(std::move(index)), recent_(*index_), owners_(std::move(owners)) {}
 
   std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
     const EspBytes esp = find_esp(packet.frame(), packet.layers(), *index_);
@@ -100,42 +100,48 @@ class InboundSharder final : public nf::Sharder {
       return std::nullopt;
     }
     const auto number = recent_.find(packet::load_be32(esp.begin), packet::load_be32(packet.l3() + 16));
-    return number ? std::optional(*number % shards_) : std::nullopt;
+    return number ? std::optional((*owners_)[*number]) : std::nullopt;
   }
 
  private:
   std::shared_ptr<const InboundIndex> index_;
   RecentInbound recent_;
-  std::uint32_t shards_;
+  std::shared_ptr<const Owners> owners_;
 };
 
 }  // namespace
 
 Decryptor::Decryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
                      std::shared_ptr<const InboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto,
-                     nf::Shard shard, Cleartext cleartext)
-    : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard),
+                     nf::Shard shard, Cleartext cleartext, std::shared_ptr<Owners> owners)
+    : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard, std::move(owners)),
       index_(std::move(index)),
       recent_(*index_),
       cleartext_(cleartext) {
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
-    // where numbers are extended both ends must agree on the high half of the first one
-    Association const& association = sessions_[i].association;
-    windows_.emplace_back(association.replay_window,
-                          association.extended_sequence ? association.first_sequence - 1 : 0);
-    limits_.push_back(owns(i) ? UINT64_MAX : 0);
+    windows_.push_back(first_window(i));
+    limits_.push_back(first_limit(i));
   }
+}
+
+ReplayWindow Decryptor::first_window(std::uint32_t number) const {
+  // where numbers are extended both ends must agree on the high half of the first one
+  Association const& association = sessions_[number].association;
+  return {association.replay_window, association.extended_sequence ? association.first_sequence - 1 : 0};
+}
+
+void Decryptor::begin(std::uint32_t number) {
+  windows_[number] = first_window(number);
+  limits_[number] = first_limit(number);
 }
 
 Result<std::unique_ptr<nf::Nf>> Decryptor::replicate(std::uint32_t shard) const {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
   return std::make_unique<Decryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count},
-                                     cleartext_);
+                                     cleartext_, owners_);
 }
 
-std::unique_ptr<nf::Sharder> Decryptor::sharder() const {
-  return std::make_unique<InboundSharder>(index_, shard_.count);
-}
+std::unique_ptr<nf::Sharder> Decryptor::sharder() const { return std::make_unique<InboundSharder>(index_, owners_); }
 
 void Decryptor::resume(std::uint32_t number, SavedState const& state) {
   windows_[number] = ReplayWindow(sessions_[number].association.replay_window, state.next - 1, state.seen);

@@ -16,7 +16,7 @@ class Decryptor final : public IpsecNf {
  public:
   Decryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
             std::shared_ptr<const InboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard,
-            Cleartext cleartext);
+            Cleartext cleartext, std::shared_ptr<Owners> owners = nullptr);
 
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Divides by the association that prepare() will find.
@@ -31,6 +31,9 @@ class Decryptor final : public IpsecNf {
   /// True if association `number`, which has reached its limit, may accept an authentic packet with this number. Raises
   /// the limit if so.
   bool may_continue(std::uint32_t number, std::uint64_t sequence);
+  ReplayWindow first_window(std::uint32_t number) const;
+  std::uint64_t first_limit(std::uint32_t number) const { return owns(number) ? UINT64_MAX : 0; }
+  void begin(std::uint32_t number) override;
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
   void finish(packet::Packet const& packet, Aux const& aux, std::uint32_t status, nf::Outcome& outcome);

@@ -24,45 +24,50 @@ constexpr std::uint32_t longest_inner(std::uint32_t text_bytes) {
 
 class OutboundSharder final : public nf::Sharder {
  public:
-  OutboundSharder(std::shared_ptr<const OutboundIndex> index, std::uint32_t shards)
-      : index_(std::move(index)), first_takes_all_(index_->first_takes_all()), shards_(shards) {}
+  OutboundSharder(std::shared_ptr<const OutboundIndex> index, std::shared_ptr<const Owners> owners)
+      : index_(std::move(index)), first_takes_all_(index_->first_takes_all()), owners_(std::move(owners)) {}
 
   std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
     if (first_takes_all_) {
-      return 0;
+      return (*owners_)[0];
     }
     const std::uint32_t number = index_->find(packet::flow_of(packet.frame(), packet.layers()));
-    return number < index_->size() ? std::optional(number % shards_) : std::nullopt;
+    return number < index_->size() ? std::optional((*owners_)[number]) : std::nullopt;
   }
 
  private:
   std::shared_ptr<const OutboundIndex> index_;
   bool first_takes_all_;
-  std::uint32_t shards_;
+  std::shared_ptr<const Owners> owners_;
 };
 
 }  // namespace
 
 Encryptor::Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
                      std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto,
-                     nf::Shard shard, std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors)
-    : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard),
+                     nf::Shard shard, std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors,
+                     std::shared_ptr<Owners> owners)
+    : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard, std::move(owners)),
       index_(std::move(index)),
       errors_(std::move(errors)),
       mtu_(mtu) {
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     fronts_.push_back(sessions_[i].outer.front);
-    Association const& association = sessions_[i].association;
-    numbers_.push_back({.next = association.first_sequence,
-                        .limit = owns(i) ? std::min(association.soft_limit, association.sequence_end()) : 0,
-                        .extended = association.extended_sequence});
+    numbers_.push_back(first_numbers(i));
   }
+}
+
+Encryptor::Numbers Encryptor::first_numbers(std::uint32_t number) const {
+  Association const& association = sessions_[number].association;
+  return {.next = association.first_sequence,
+          .limit = owns(number) ? std::min(association.soft_limit, association.sequence_end()) : 0,
+          .extended = association.extended_sequence};
 }
 
 Result<std::unique_ptr<nf::Nf>> Encryptor::replicate(std::uint32_t shard) const {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
   return std::make_unique<Encryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count}, mtu_,
-                                     errors_);
+                                     errors_, owners_);
 }
 
 std::shared_ptr<packet::ErrorBudget> Encryptor::make_budget() {
@@ -70,9 +75,7 @@ std::shared_ptr<packet::ErrorBudget> Encryptor::make_budget() {
   return std::make_shared<packet::ErrorBudget>(kErrorsPerSecond, kErrorsPerSecond);
 }
 
-std::unique_ptr<nf::Sharder> Encryptor::sharder() const {
-  return std::make_unique<OutboundSharder>(index_, shard_.count);
-}
+std::unique_ptr<nf::Sharder> Encryptor::sharder() const { return std::make_unique<OutboundSharder>(index_, owners_); }
 
 bool Encryptor::may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome) {
   constexpr std::uint32_t kDontFragment = 0x4000;

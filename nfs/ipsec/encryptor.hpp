@@ -11,10 +11,11 @@ namespace catena::ipsec {
 /// Plain packets to ESP. The first association in file order with a matching selector carries the packet.
 class Encryptor final : public IpsecNf {
  public:
-  /// `mtu`: longest outer datagram, bytes.
+  /// `mtu`: longest outer datagram, bytes. `owners`: of the NF that this one replicates.
   Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
             std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard,
-            std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors = make_budget());
+            std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors = make_budget(),
+            std::shared_ptr<Owners> owners = nullptr);
 
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Divides by the association that prepare() will find.
@@ -35,8 +36,6 @@ class Encryptor final : public IpsecNf {
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
 
-  std::shared_ptr<const OutboundIndex> index_;
-  std::vector<std::uint32_t> fronts_;  // by association: bytes prepended to the inner datagram
   /// Sequence numbers of an association. The limit is 0 for another shard's association: no number may be used twice.
   struct Numbers {
     std::uint64_t next;   ///< to be assigned
@@ -44,7 +43,12 @@ class Encryptor final : public IpsecNf {
     bool extended;
     bool soft_limit_passed = false;
   };
-  std::vector<Numbers> numbers_;  // by association
+  Numbers first_numbers(std::uint32_t number) const;
+  void begin(std::uint32_t number) override { numbers_[number] = first_numbers(number); }
+
+  std::shared_ptr<const OutboundIndex> index_;
+  std::vector<std::uint32_t> fronts_;  // by association: bytes prepended to the inner datagram
+  std::vector<Numbers> numbers_;       // by association
   std::uint64_t soft_limits_passed_ = 0;
   std::shared_ptr<packet::ErrorBudget> errors_;  // of all shards
   std::uint32_t mtu_;

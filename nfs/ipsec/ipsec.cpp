@@ -271,16 +271,22 @@ Status IpsecNf::prepare_migration(nf::Nf const& before) {
   for (std::uint32_t i = 0; i < old.sessions_.size(); ++i) {
     before_by_name.emplace(state_name(old.sessions_[i].association), i);
   }
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    const auto found = before_by_name.find(state_name(sessions_[i].association));
+    same_before_.push_back(found == before_by_name.end() ? std::nullopt : std::optional(found->second));
+    if (same_before_.back()) {
+      owners_->set(i, (*old.owners_)[*same_before_.back()]);
+    }
+    begin(i);
+  }
   std::unordered_set<std::string_view> opened;
   for (Store const& store : old.stores_) {
     opened.insert(store.names.begin(), store.names.end());
   }
   std::vector<Reservations::Entry> coming;
-  for (Session const& session : sessions_) {
-    const std::string name = state_name(session.association);
-    const auto found = before_by_name.find(name);
-    same_before_.push_back(found == before_by_name.end() ? std::nullopt : std::optional(found->second));
-    std::optional<Reservations::Entry> entry = is_kept_between_runs ? entry_for(session.association) : std::nullopt;
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    std::optional<Reservations::Entry> entry =
+        is_kept_between_runs && owns(i) ? entry_for(sessions_[i].association) : std::nullopt;
     names_.push_back(entry ? entry->name : std::string());
     if (entry && !opened.contains(entry->name)) {
       coming.push_back(std::move(*entry));
@@ -304,7 +310,7 @@ void IpsecNf::migrate_state(nf::Nf& before) {
   find_kept();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     const std::optional<SavedState> before_this =
-        same_before_[i] ? std::optional(old.state_of(*same_before_[i])) : std::nullopt;
+        same_before_[i] && owns(i) ? std::optional(old.state_of(*same_before_[i])) : std::nullopt;
     if (is_kept(i)) {
       SavedState state = stores_[kept_[i]->store].left[kept_[i]->entry];
       if (before_this && before_this->next > state.next) {  // its state was not kept for a while

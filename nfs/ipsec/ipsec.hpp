@@ -31,9 +31,9 @@
 /// to 88, so the padding is 1 2 and the trailer 2 4. The datagram stays in place in its slot; the frame begins
 /// shift = 20 + 16 bytes earlier and ends 4 + 12 bytes later: 14 + 20 + 8 + 8 + 88 + 12 = 150 bytes.
 ///
-/// Shards. Only packets of the same association depend on each other, so association a (file order) belongs to shard
-/// a % N with its numbers, window and state file, and the sharder sends its packets there. Packets without an
-/// association are decided independently, by any shard.
+/// Shards. Only packets of the same association depend on each other, so each association belongs to a shard with its
+/// numbers, window and state file, and the sharder sends its packets there (Owners). Packets without an association are
+/// decided independently, by any shard.
 ///
 /// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
 namespace catena::ipsec {
@@ -72,6 +72,23 @@ struct Tunnels {
   std::string state_folder;
   std::shared_ptr<nf::Outputs> outputs;  ///< open the files in state_folder
   bool passes_unsupported = false;       ///< the chain passes packets that are not IPv4, in the clear
+};
+
+/// The shard of each association, in file order. Immutable from the first packet on.
+class Owners {
+ public:
+  /// Association a belongs to shard a % `shards`.
+  Owners(std::size_t associations, std::uint32_t shards) {
+    for (std::size_t number = 0; number < associations; ++number) {
+      shards_.push_back(static_cast<std::uint32_t>(number % shards));
+    }
+  }
+  std::uint32_t operator[](std::size_t number) const { return shards_[number]; }
+  /// For an association that had this shard in the NF before.
+  void set(std::size_t number, std::uint32_t shard) { shards_[number] = shard; }
+
+ private:
+  std::vector<std::uint32_t> shards_;
 };
 
 /// Number of states kept between runs by these NFs, counted by start().
@@ -126,15 +143,18 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
 
  protected:
   IpsecNf(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
-          std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard)
+          std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard, std::shared_ptr<Owners> owners)
       : tunnels_(std::move(tunnels)),
         states_(std::move(states)),
         sessions_(tunnels_->sessions),
         crypto_(std::move(crypto)),
-        shard_(shard) {}
+        shard_(shard),
+        owners_(owners != nullptr ? std::move(owners) : std::make_shared<Owners>(sessions_.size(), shard.count)) {}
 
   /// True if this shard assigns the association's numbers, or keeps its window.
-  bool owns(std::uint32_t number) const { return number % shard_.count == shard_.index; }
+  bool owns(std::uint32_t number) const { return (*owners_)[number] == shard_.index; }
+  /// Sets association `number` to its state without an earlier run, by owns().
+  virtual void begin(std::uint32_t number) = 0;
   /// Restores association `number` to its state in the previous run.
   virtual void resume(std::uint32_t number, SavedState const& state) = 0;
   /// Its current state.
@@ -155,6 +175,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   std::span<const Session> sessions_;  ///< the sessions of tunnels_
   std::unique_ptr<cipher::CryptoBurst> crypto_;
   nf::Shard shard_;
+  std::shared_ptr<Owners> owners_;  ///< of all shards
 
  private:
   /// States opened together: at the start, or when associations were added to a running chain.

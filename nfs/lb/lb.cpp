@@ -176,6 +176,7 @@ Status Lb::prepare_migration(nf::Nf const& before) {
   }));
   services_ = std::move(next);
   shards_->tables_changed();
+  shards_->divide_as(*old.shards_);
   return absl::OkStatus();
 }
 

@@ -44,6 +44,9 @@ class Group {
     return static_cast<std::uint32_t>((hash_(flow) >> 32) * stamps_.size() >> 32);
   }
 
+  /// From now on monitor_of() is that of `other`, which has as many monitors. Before the first packet.
+  void divide_as(Group const& other) { hash_ = other.hash_; }
+
   std::uint64_t add(std::span<const EndedFlow> flows);
   /// Reports a monitor's clock: flushes the exporters when a second of the group's latest clock has passed.
   std::uint64_t flush_each_second(std::uint64_t clock_ns);
@@ -75,7 +78,7 @@ class Group {
   std::uint64_t take_losses();
 
   const bool is_shared_;
-  const FlowHash hash_;
+  FlowHash hash_;
   std::vector<std::string> names_;
   std::vector<Stamp> stamps_;  // by monitor
   std::vector<std::shared_ptr<const TopTalkers>> talkers_;

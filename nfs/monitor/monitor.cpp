@@ -116,9 +116,12 @@ Result<nf::KernelSide> Monitor::kernel_side() const {
 }
 
 Status Monitor::prepare_migration(nf::Nf const& before) {
-  return static_cast<Monitor const&>(before).settings_.text == settings_.text
-             ? absl::OkStatus()
-             : absl::FailedPreconditionError("its configuration has changed, and its exports keep the earlier one");
+  auto const& old = static_cast<Monitor const&>(before);
+  if (old.settings_.text != settings_.text) {
+    return absl::FailedPreconditionError("its configuration has changed, and its exports keep the earlier one");
+  }
+  group_->divide_as(*old.group_);
+  return absl::OkStatus();
 }
 
 void Monitor::migrate_state(nf::Nf& before) {

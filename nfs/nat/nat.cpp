@@ -168,9 +168,12 @@ Result<std::unique_ptr<nf::Nf>> Nat::replicate(std::uint32_t shard) const {
 }
 
 Status Nat::prepare_migration(nf::Nf const& before) {
-  return static_cast<Nat const&>(before).shards_->config().mappings == shards_->config().mappings
-             ? absl::OkStatus()
-             : absl::FailedPreconditionError("its external addresses, ports, limits or time-outs have changed");
+  Shards const& old = *static_cast<Nat const&>(before).shards_;
+  if (old.config().mappings != shards_->config().mappings) {
+    return absl::FailedPreconditionError("its external addresses, ports, limits or time-outs have changed");
+  }
+  shards_->divide_as(old);
+  return absl::OkStatus();
 }
 
 void Nat::migrate_state(nf::Nf& before) {

@@ -19,7 +19,7 @@ namespace catena::nat {
 /// external address, and a part of the echo identifiers, so an external endpoint also determines its shard. If there
 /// are fewer ports than shards, the last shards have no mappings.
 ///
-/// Thread rule: everything except the tables is immutable, and any thread may read it.
+/// Thread rule: everything except the tables is immutable from the first packet on, and any thread may read it.
 class Shards {
  public:
   /// The mappings of one shard. With several shards, a user holds `mutex`; a thread locks two of them only by
@@ -42,6 +42,9 @@ class Shards {
   std::uint32_t shard_of_inside(std::uint32_t address) const {
     return static_cast<std::uint32_t>((hash_(address, 0) >> 32) * count() >> 32);
   }
+  /// From now on shard_of_inside() is that of `other`, which has the same ports and as many shards. Before the first
+  /// packet.
+  void divide_as(Shards const& other) { hash_ = other.hash_; }
   /// nullopt if no shard owns this port.
   std::optional<std::uint32_t> shard_of_external(Endpoint const& endpoint) const {
     return (endpoint.protocol == Protocol::kIcmp ? identifiers_ : ports_).part_with(endpoint.port);

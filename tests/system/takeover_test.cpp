@@ -10,6 +10,7 @@
 
 #include <catena/core/testing/scratch_folder.hpp>
 #include <catena/nf/testing/harness.hpp>
+#include <catena/packet/headers.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,9 +27,11 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -275,6 +278,54 @@ TEST_F(Takeover, nfs_in_both_go_on_with_what_they_know_of_flows) {
   EXPECT_TRUE(read_file(folder_.path("out.pcap")) == read_file(folder_.path("unbroken.pcap"))) << "other bytes";
   EXPECT_FALSE(read_file(folder_.path("flows.jsonl")).empty());
   EXPECT_EQ(read_file(folder_.path("flows.jsonl")), read_file(folder_.path("unbroken.jsonl")));
+}
+
+/// A flow keeps its port and is one flow of the monitor, and an association goes on with its numbers.
+TEST_F(Takeover, nfs_in_several_shards_go_on_with_what_they_know_of_flows) {
+  constexpr std::size_t kFlows = 40;
+  const auto ends = [this](std::string_view output) {
+    return fmt::format("  rx: {{generator: {{packet: 100, flows: {}, rate: 20000}}}}\n  tx: {{pcap: {}}}\n", kFlows,
+                       folder_.path(output));
+  };
+  folder_.write("all.rules", "allow any any any any any\n");
+  const auto run_all = [&](std::string_view output, std::string const& nfs) {
+    const std::string firewall = "    - {name: fw, type: firewall, config: {rules: all.rules, default: allow}}\n";
+    for (std::string const& spec : {nfs, firewall + nfs, nfs}) {
+      auto next = make(load_spec("\n  shards: 3\n  nfs:\n" + spec, ends(output)), running_.session != nullptr);
+      ASSERT_TRUE(next.ok()) << next.status();
+      EXPECT_THAT((*next)->start_report(),
+                  ::testing::Not(::testing::Contains(HasSubstr("restarts without its previous state"))));
+      run(*std::move(next));
+      wait_for_packets(2000);
+    }
+    stop();
+    running_ = {};
+  };
+
+  run_all("nat.pcap",
+          "    - {name: nat, type: nat, config: {inside: 10.0.0.0/8, external: 203.0.113.1, ports: 2000-2999}}\n"
+          "    - {name: flows, type: monitor, config: {export: [{format: json, file: flows.jsonl}]}}\n");
+  const Result<std::vector<nf::testing::Frame>> translated = nf::testing::read_capture(folder_.path("nat.pcap"));
+  ASSERT_TRUE(translated.ok()) << translated.status();
+  std::map<std::string, std::set<std::string>> ports;  // by destination
+  for (nf::testing::Frame const& frame : *translated) {
+    ports[std::string(&frame[30], &frame[34]) + std::string(&frame[36], &frame[38])].emplace(&frame[34], &frame[36]);
+  }
+  EXPECT_EQ(ports.size(), kFlows);
+  EXPECT_TRUE(std::ranges::all_of(ports, [](auto const& entry) { return entry.second.size() == 1; }));
+  const std::string flows = read_file(folder_.path("flows.jsonl"));
+  EXPECT_EQ(std::ranges::count(flows, '\n'), kFlows);
+
+  run_all("esp.pcap", fmt::format("    - {{name: vpn, type: ipsec, config: {{direction: encrypt, sa: {}}}}}\n",
+                                  data_file("chain/sa-all.yaml")));
+  const Result<std::vector<nf::testing::Frame>> sealed = nf::testing::read_capture(folder_.path("esp.pcap"));
+  ASSERT_TRUE(sealed.ok()) << sealed.status();
+  std::map<std::uint32_t, std::uint32_t> numbers;  // the last one of each SPI
+  for (nf::testing::Frame const& frame : *sealed) {
+    const std::uint8_t* const esp = &frame[frame[23] == packet::kProtocolUdp ? 42 : 34];
+    ASSERT_EQ(packet::load_be32(esp + 4), ++numbers[packet::load_be32(esp)]);
+  }
+  EXPECT_GE(numbers.size(), 2U);
 }
 
 /// NAT, and ESP in front of it, whose sequence numbers show. Where both runs have the same bytes, none began anew.

@@ -160,8 +160,10 @@ class Nf {
 
   /// Prepares migrate_state(): this NF is about to replace `before`, an NF of the same type in a running chain. Called
   /// while `before` processes packets. Reads only constant data of `before`. Not called for Sharding::kPacket.
-  /// FailedPrecondition, with the reason for the operator: this NF cannot take over the state, but could start without
-  /// it. InvalidArgument: this NF cannot start either way.
+  /// With several shards, `before` is of the same shard, and both chains have as many; a sharder() made after this call
+  /// sends each packet to the shard that has its state in `before`. FailedPrecondition, with the reason for the
+  /// operator: this NF cannot take over the state, but could start without it. InvalidArgument: this NF cannot start
+  /// either way.
   virtual Status prepare_migration(Nf const& before);
   /// Takes over the state of `before`, which gets no more packets: flows, mappings, sequence numbers, replay windows.
   /// State that does not fit this configuration is discarded. Called between two packets by the thread of the other

@@ -2,6 +2,8 @@
 #include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/conformance.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+#include <catena/packet/headers.hpp>
 #include <catena/packet/testing/traffic.hpp>
 
 #include <gmock/gmock.h>
@@ -41,6 +43,7 @@ class ConformanceTest : public ::testing::Test {
   void counters_add_up_and_records_stand_in_order();
   void hints_name_what_is_read_and_written();
   void an_unknown_key_is_refused_with_its_position();
+  void a_replacement_divides_packets_among_shards_as_before();
   void the_kernel_compiles_for_cuda();
   void the_kernel_passes_the_static_check();
 
@@ -222,6 +225,42 @@ void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
               AllOf(HasSubstr(concat("test.yaml:", with.line, ":")), HasSubstr(std::string(kUnknownKey))));
 }
 
+void ConformanceTest::a_replacement_divides_packets_among_shards_as_before() {
+  constexpr Shard kFirst{0, 8};
+  constexpr std::uint8_t kVariants = 64;
+  const auto make_first = [this] {
+    Result<Config> config = Config::parse(subject_->yaml, folder_.path("test.yaml"));
+    EXPECT_TRUE(config.ok()) << config.status();
+    config->set_shard(kFirst);
+    Result<std::unique_ptr<Nf>> nf = descriptor_.create(*config);
+    EXPECT_TRUE(nf.ok()) << nf.status();
+    return *std::move(nf);
+  };
+  const std::unique_ptr<Nf> before = make_first();
+  const std::unique_ptr<Nf> after = make_first();
+  ASSERT_EQ(after->prepare_migration(*before), absl::OkStatus());
+  std::vector<Frame> frames;
+  for (Frame const& frame : subject_->frames) {
+    const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
+    for (std::uint8_t i = 0; i < kVariants && (layers.flags & packet::kIpv4) != 0; ++i) {
+      Frame& variant = frames.emplace_back(frame);
+      variant[layers.l3 + 15U] ^= i;  // the last byte of the source
+      if (packet::has_whole_ports(layers.flags)) {
+        variant[layers.l4] ^= i;
+      }
+    }
+  }
+  const PacketStore store(frames);
+  const std::unique_ptr<Sharder> sharder_before = before->sharder();
+  const std::unique_ptr<Sharder> sharder_after = after->sharder();
+  for (std::uint32_t i = 0; i < store.size(); ++i) {
+    const packet::Packet packet = store.all()[i];
+    if ((packet.layers().flags & (descriptor_.needs | descriptor_.refuses)) == descriptor_.needs) {
+      ASSERT_EQ(sharder_after->shard_of(packet), sharder_before->shard_of(packet)) << "packet " << i;
+    }
+  }
+}
+
 void ConformanceTest::the_kernel_compiles_for_cuda() {
   Result<std::unique_ptr<Nf>> nf = make_nf();
   ASSERT_TRUE(nf.ok()) << nf.status();
@@ -288,6 +327,10 @@ bool register_conformance(std::string const& name, Descriptor const& descriptor,
   }
   add("an_unknown_key_is_refused_with_its_position", "cpu",
       &ConformanceTest::an_unknown_key_is_refused_with_its_position);
+  if (descriptor.sharding == Sharding::kOwn) {
+    add("a_replacement_divides_packets_among_shards_as_before", "cpu",
+        &ConformanceTest::a_replacement_divides_packets_among_shards_as_before);
+  }
   return true;
 }
 
