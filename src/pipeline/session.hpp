@@ -12,7 +12,6 @@
 #include "nf/registry.hpp"
 #include "pipeline/chrome_trace.hpp"
 #include "pipeline/classifier_stage.hpp"
-#include "pipeline/congestion_hook.hpp"
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
@@ -332,7 +331,6 @@ class Session {
   std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; shared with the next session
   std::shared_ptr<FlowSignals> signals_;                                     ///< null: no host is signalled; likewise
   std::optional<TxPause> tx_pause_;                                          ///< of signals_
-  std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; likewise
   std::optional<RecordLog> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
   std::vector<std::string> trace_names_;

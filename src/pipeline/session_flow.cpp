@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 namespace catena::runtime {
@@ -52,10 +51,9 @@ Status Session::make_signals() {
   if (Session const* const before = before_ ? before_->session : nullptr; before != nullptr) {
     const bool has_same_signals = flow.signals ? before->signals_ != nullptr && before->signals_->serves(*flow.signals)
                                                : before->signals_ == nullptr;
-    if (has_same_signals && before->config_.flow.hook == flow.hook) {
+    if (has_same_signals) {
       pauses_ = before->pauses_;
       signals_ = before->signals_;
-      hook_ = before->hook_;
     }
   }
   if (flow.signals && signals_ == nullptr) {
@@ -68,13 +66,6 @@ Status Session::make_signals() {
   if (signals_ != nullptr) {
     tx_pause_.emplace(signals_->is_tx_congested());
   }
-  if (flow.hook && hook_ == nullptr) {
-    try {
-      hook_ = std::make_shared<CongestionHook>(*flow.hook, config_.name, pauses_);
-    } catch (std::system_error const& error) {
-      return absl::ResourceExhaustedError(concat("no thread for the 'hook' of 'flow': ", error.what()));
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -85,9 +76,6 @@ void Session::end_signals(bool is_passed_on) {
   }
   if (!is_passed_on && signals_ != nullptr) {
     signals_->end();
-  }
-  if (!is_passed_on && hook_ != nullptr) {
-    hook_->end();
   }
 }
 
@@ -178,9 +166,6 @@ void Session::register_flow_counts() {
   }
   if (signals_ != nullptr) {
     metrics_.add({}, [signals = signals_](metrics::Snapshot& counts) { collect(*signals, counts); });
-  }
-  if (hook_ != nullptr) {
-    metrics_.add({}, [hook = hook_](metrics::Snapshot& counts) { collect(*hook, counts); });
   }
   for (std::size_t nf = 0; nf < limits_.size(); ++nf) {
     Segment const& segment = *std::ranges::find_if(segments_, [nf](Segment const& each) { return nf < each.part.end; });
