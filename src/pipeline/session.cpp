@@ -60,7 +60,8 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
-  CATENA_RETURN_IF_ERROR(session->make_signals());
+  CATENA_RETURN_IF_ERROR(session->flow_->connect(session->config_.flow.signals,
+                                                 session->before_ ? session->before_->session->flow_.get() : nullptr));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options.new_keys));
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
@@ -227,7 +228,9 @@ Status Session::make_pools(RunOptions const& options) {
                                                          queues / pools, parts * shards / pools));
     }
   }
-  CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(placed, placed.tuning.unit_packets));
+  CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits,
+                          chain::flow_limits(placed, placed.tuning.unit_packets));
+  flow_ = std::make_unique<FlowControl>(std::move(limits));
   const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
   if (drops_at_tail && shards > 1 && !has_own_ends_) {
     return absl::InvalidArgumentError(concat(config_.flow.position,
@@ -247,10 +250,6 @@ Status Session::make_pools(RunOptions const& options) {
         const bool gets_refused = drops_at_tail && queue == topology.last();
         shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++,
                                   topology.pushers(queue) + (gets_refused ? before_nfs : 0));
-      }
-      for (std::size_t nf = 0; drops_at_tail && nf < shard.nfs.size(); ++nf) {
-        shard.queues[topology.before_nf(nf)].bound(limits_[segment.part.first + nf].slow_down,
-                                                   shard.queues[topology.last()]);
       }
     }
   }
@@ -526,7 +525,7 @@ Status Session::make_stages(RunOptions const& options, std::stop_token const& gi
     opened_sinks_.clear();
   }
   add_tx(lines);
-  make_gates();
+  flow_->attach(config_.flow, flow_paths());
   if (has_own_ends_) {
     group_by_shard();
   }

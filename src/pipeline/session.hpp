@@ -15,8 +15,7 @@
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
-#include "pipeline/flow.hpp"
-#include "pipeline/flow_signals.hpp"
+#include "pipeline/flow_control.hpp"
 #include "pipeline/gpu_sharing.hpp"
 #include "pipeline/host_stages.hpp"
 #include "pipeline/nf_making.hpp"
@@ -253,12 +252,7 @@ class Session {
   void add_rx(RecordLog* lines);
   Status add_nf_stages(Segment& segment, RecordLog* lines);
   Status add_nf_stage(Segment& segment, std::size_t shard, std::size_t number, RecordLog* lines);
-  Status make_signals();
-  void end_signals(bool is_passed_on);
-  void make_gates();
-  std::vector<std::size_t> nfs_after(std::size_t node) const;
-  bool is_before_tx(std::size_t node) const;
-  RateController controller_of(std::size_t node, std::size_t shard) const;
+  FlowPaths flow_paths();
   void add_classifier_stage(Segment& segment, std::size_t shard, std::size_t node, RecordLog* lines);
   bool has_classifiers() const;
   void add_process_stage(Segment& segment, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
@@ -273,7 +267,6 @@ class Session {
   trace::SpanLog* trace_of_next_stage(std::string name);
   void register_counts();
   void register_classifier_counts();
-  void register_flow_counts();
   Status work();
   Status work_on(std::size_t group, std::size_t groups);
   std::string describe_shards() const;
@@ -323,14 +316,7 @@ class Session {
   std::vector<std::shared_ptr<io::Sink>> opened_sinks_;       ///< until sinks_ has them
   std::vector<std::unique_ptr<io::SharedSink>> sinks_;        ///< as many as sources
   std::vector<std::unique_ptr<BufferReservation>> reserves_;  ///< of each pool
-  std::vector<chain::FlowLimits> limits_;                     ///< of each NF's ring; empty if rings have no bounds
-  std::vector<std::vector<std::unique_ptr<CongestionMonitor>>> monitors_;  ///< of each NF, in each shard
-  std::deque<FlowGate> gates_;
-  std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF
-  std::vector<std::unique_ptr<EdgeFilter>> edges_;
-  std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; shared with the next session
-  std::shared_ptr<FlowSignals> signals_;                                     ///< null: no host is signalled; likewise
-  std::optional<TxPause> tx_pause_;                                          ///< of signals_
+  std::unique_ptr<FlowControl> flow_;
   std::optional<RecordLog> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
   std::vector<std::string> trace_names_;

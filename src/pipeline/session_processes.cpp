@@ -138,12 +138,8 @@ void Session::add_process_stage(Segment& segment, std::size_t number, std::size_
                                               shard.queues[segment.topology.before_nf(first)],
                                               shard.queues[segment.topology.after_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
-  if (!limits_.empty()) {
-    std::uint64_t there = 0;
-    for (std::size_t i = 0; i < nfs; ++i) {
-      there += limits_[position + i].in_process;
-    }
-    stage->bound(there);
+  if (const std::optional<std::uint64_t> limit = flow_->limit_in_process(position, position + nfs)) {
+    stage->bound(*limit);
   }
   for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
     if (is_elsewhere(shard.nfs[first + i])) {

@@ -61,7 +61,7 @@ void Session::register_counts() {
   of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
   register_classifier_counts();
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
-  register_flow_counts();
+  flow_->register_counts(metrics_);
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
   of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
@@ -109,7 +109,7 @@ Status Session::run() {
       source->stop();
     }
   }
-  end_signals(is_followed());
+  flow_->end(is_followed());
   ended_ns_ = now_ns();
   has_ended_ = true;
   return outcome_;

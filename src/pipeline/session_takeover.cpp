@@ -285,14 +285,14 @@ Status Session::take_over() {
     }
     if (is_full != waits) {
       waits = is_full;
-      waits ? pauses_->begin() : pauses_->end();
+      waits ? flow_->pauses().begin() : flow_->pauses().end();
     }
     if (!worked) {
       std::this_thread::sleep_for(kRest);
     }
   }
   if (waits) {
-    pauses_->end();
+    flow_->pauses().end();
   }
   for (std::size_t i = 0; i < sinks_.size(); ++i) {
     sinks_[i]->take_over(*before.sinks_[i]);
