@@ -170,6 +170,16 @@ void FlowControl::register_counts(metrics::Registry& counts) const {
   }
 }
 
+std::uint64_t FlowControl::refused() const {
+  std::uint64_t packets = 0;
+  for (std::vector<Ring> const& of_nf : rings_) {
+    for (Ring const& ring : of_nf) {
+      packets += ring.queue->refused();
+    }
+  }
+  return packets;
+}
+
 void FlowControl::end(bool is_passed_on) {
   for (FlowGate& gate : rx_gates_) {
     gate.end();  // where another stage's error ended the run

@@ -71,6 +71,8 @@ class FlowControl {
   /// Ends all pauses, after the last poll of the stages. `is_passed_on`: another chain shares the signals, and keeps
   /// them.
   void end(bool is_passed_on);
+  /// Packets dropped because their ring was full. Any thread.
+  std::uint64_t refused() const;
   /// Of rx; for waits that no ring causes, too. Any thread.
   SourcePauses& pauses() { return *pauses_; }
 

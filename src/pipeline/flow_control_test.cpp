@@ -142,6 +142,7 @@ TEST_F(FlowControlTest, rings_of_vanilla_drop_and_nobody_waits) {
   const metrics::Snapshot counts = counts_of(flow);
   EXPECT_EQ(counts.sum(counts::kQueueDrops, {{"nf", "a"}}), 64U);
   EXPECT_EQ(counts.sum(counts::kQueueDrops, {{"nf", "b"}}), 0U);
+  EXPECT_EQ(flow.refused(), 64U);
   for (metrics::Sample const& sample : counts.samples()) {
     EXPECT_EQ(sample.name, counts::kQueueDrops) << "there are no pauses to count";
   }

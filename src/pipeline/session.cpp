@@ -29,11 +29,10 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   options.processes.give_up = give_up;
   options.opens_rx = !options.make_source;
   options.opens_tx = !options.make_sink;
-  std::unique_ptr<Session> session(new Session());
+  std::unique_ptr<Session> session(new Session(options.trace || !options.trace_path.empty()));
   session->config_ = std::move(config);
   session->workers_ = options.workers;
   session->cores_ = options.cores;
-  session->is_traced_ = options.trace || !options.trace_path.empty();
   CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
   session->before_ = std::move(before);
   std::unique_lock<std::mutex> as_it_is;  // the one before, while this one is made
@@ -65,7 +64,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options.new_keys));
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
-  session->register_counts();
+  session->telemetry_.watch(session->counted_parts());
   return session;
 }
 
@@ -468,25 +467,17 @@ Status Session::open_ends(RunOptions const& options) {
   return absl::OkStatus();
 }
 
-trace::SpanLog* Session::trace_of_next_stage(std::string name) {
-  if (!is_traced_) {
-    return nullptr;
-  }
-  trace_names_.push_back(std::move(name));
-  return trace_logs_.emplace_back(std::make_unique<trace::SpanLog>()).get();
-}
-
 /// `shard`: what is put behind its name in traces.
 void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard) {
-  stage->trace_to(trace_of_next_stage(concat(stage->name(), shard)));
+  stage->trace_to(telemetry_.trace_of(concat(stage->name(), shard)));
   stages_.push_back(std::move(stage));
 }
 
 Status Session::make_stages(RunOptions const& options, std::stop_token const& give_up) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
-    lines_.emplace(pools_.front()->arena());
+    telemetry_.keep_lines(pools_.front()->arena());
   }
-  RecordLog* const lines = lines_ ? &*lines_ : nullptr;
+  RecordLog* const lines = telemetry_.lines();
   for (auto const& pool : pools_) {
     reserves_.push_back(std::make_unique<BufferReservation>(*pool));
   }
@@ -707,7 +698,7 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
                              std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
   options.only_on_device = device->only_on_device(position);
   options.use = &device->use();
-  options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
+  options.trace = telemetry_.trace_of(concat(entry.config.name, suffix));
   options.live_clock = live_clock;
   options.lines = lines;
   options.bounds.max_packets = entry.config.batch_size;

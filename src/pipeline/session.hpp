@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/core/metrics.hpp"
-#include "base/core/trace.hpp"
 #include "chain/chain_file.hpp"
 #include "chain/named_files.hpp"
 #include "chain/placing.hpp"
@@ -10,8 +8,6 @@
 #include "io/shared_ends.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
-#include "pipeline/chrome_trace.hpp"
-#include "pipeline/classifier_stage.hpp"
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
@@ -22,6 +18,7 @@
 #include "pipeline/outputs.hpp"
 #include "pipeline/report.hpp"
 #include "pipeline/run_options.hpp"
+#include "pipeline/telemetry.hpp"
 #include "pipeline/topology.hpp"
 #include "pipeline/traffic_watch.hpp"
 
@@ -37,7 +34,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace catena::runtime {
@@ -120,14 +116,14 @@ class Session {
   /// Ends run(): rx takes no more packets, and the chain finishes the packets in flight. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// All counts, now.
-  metrics::Snapshot counts() const { return metrics_.read(); }
-  RunProgress progress() const;
+  metrics::Snapshot counts() const { return telemetry_.counts(); }
+  RunProgress progress() const { return telemetry_.progress(); }
   /// The counts now, with their context. After run() it has the NFs' final reports.
   Report report() const;
   /// NF number `nf` of the chain, in its first shard. The session owns it. Read only.
   nf::Instance& instance(std::size_t nf) const { return *first_of(nf).instance; }
   /// After run(): time spans of each stage, if traced.
-  std::vector<StageTrace> traces() const;
+  std::vector<StageTrace> traces() const { return telemetry_.traces(); }
   /// After run(): whether a device still has unfinished work. The process must then exit without closing the device.
   bool abandoned_device() const;
 
@@ -161,7 +157,7 @@ class Session {
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several shards with one source, for the merge
   };
   static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
-  Session() = default;
+  explicit Session(bool is_traced) : telemetry_(is_traced) {}
   /// An NF that replaces an NF of the previous session.
   struct NextNf {
     nf::Instance* instance;
@@ -264,13 +260,10 @@ class Session {
   void group_by_shard();
   void make_recovery(RunOptions const& options);
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
-  trace::SpanLog* trace_of_next_stage(std::string name);
-  void register_counts();
-  void register_classifier_counts();
+  CountedParts counted_parts() const;
   Status work();
   Status work_on(std::size_t group, std::size_t groups);
   std::string describe_shards() const;
-  double part_done() const;
   static std::string_view placement_of(Entry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
@@ -283,9 +276,8 @@ class Session {
   chain::Location place_;                      ///< of placement_
   chain::SyncOptions placed_with_;             ///< likewise
   std::optional<TrafficWatch> traffic_watch_;  ///< likewise
-  bool is_traced_ = false;
-  bool has_chosen_units_ = false;  ///< the session chose the unit size
-  bool has_own_ends_ = false;      ///< each shard has its own source, sink and pool
+  bool has_chosen_units_ = false;              ///< the session chose the unit size
+  bool has_own_ends_ = false;                  ///< each shard has its own source, sink and pool
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_started_{false};
@@ -317,22 +309,17 @@ class Session {
   std::vector<std::unique_ptr<io::SharedSink>> sinks_;        ///< as many as sources
   std::vector<std::unique_ptr<BufferReservation>> reserves_;  ///< of each pool
   std::unique_ptr<FlowControl> flow_;
-  std::optional<RecordLog> lines_;
-  std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
-  std::vector<std::string> trace_names_;
+  Telemetry telemetry_;
   std::unique_ptr<DeviceRecovery> recovery_;  ///< null if a lost device stays lost
   std::vector<std::unique_ptr<PacketStage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
   std::vector<ReshardStage*> reshard_stages_;
-  std::vector<std::pair<std::size_t, ClassifierStage*>> classifiers_;  ///< with their shards
-  metrics::Registry metrics_;
+  std::vector<CountedParts::Branch> classifiers_;
   std::mutex change_mutex_;                ///< for bindings of the stages, and for taking replacements
   std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units received by rx
   /// Replaced instances whose descriptors are still in use.
   std::vector<std::unique_ptr<nf::Instance>> kept_;
-  std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
-  std::atomic<std::int64_t> ended_ns_{0};
 };
 
 }  // namespace catena::runtime

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where packets go in a session.
-#include "pipeline/counts.hpp"
 #include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace catena::runtime {
@@ -29,7 +27,7 @@ void Session::add_classifier_stage(Segment& segment, std::size_t shard, std::siz
   auto stage = std::make_unique<ClassifierStage>(
       node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node], pool_of(shard), queues[*in], std::move(out),
       queues[segment.topology.last()], *reserves_[shard % reserves_.size()], lines);
-  classifiers_.emplace_back(shard, stage.get());
+  classifiers_.push_back({shard, stage.get()});
   add_host_stage(std::move(stage), segment.shards.size() > 1 ? concat("/", shard) : std::string());
 }
 
@@ -51,17 +49,6 @@ FlowPaths Session::flow_paths() {
     paths.rx.push_back({rx_[i], sources_[i]->live_clock().has_value()});
   }
   return paths;
-}
-
-void Session::register_classifier_counts() {
-  std::vector<std::string> names;
-  std::ranges::transform(config_.nfs, std::back_inserter(names), &chain::NfConfig::name);
-  for (auto const& [shard, classifier] : classifiers_) {
-    metrics_.add({{"shard", std::to_string(shard)}}, [names, classifier = classifier](metrics::Snapshot& counts) {
-      collect(*classifier, names, counts);
-      collect(*classifier, false, counts);
-    });
-  }
 }
 
 }  // namespace catena::runtime

@@ -14,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <future>
@@ -27,56 +26,25 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-std::int64_t now_ns() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
-}
-
 std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
 
 }  // namespace
 
-void Session::register_counts() {
-  for_each_entry([](std::size_t /*shard*/, Entry const& entry) {
-    entry.instance->board().publish(entry.instance->nf());  // a first reader finds them, too
-  });
-  const auto of_nfs = [this](auto collect_entry) {
-    for (std::size_t i = 0; i < config_.shards; ++i) {
-      metrics_.add({{"shard", std::to_string(i)}}, [this, i, collect_entry](metrics::Snapshot& counts) {
-        for_each_entry([&](std::size_t shard, Entry const& entry) {
-          if (shard == i) {
-            collect_entry(entry, counts);
-          }
-        });
-      });
-    }
-  };
-  const auto of_ends = [this](auto const& ends, auto collect_end) {
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      metrics_.add(ends.size() > 1 ? metrics::Labels{{"shard", std::to_string(i)}} : metrics::Labels(),
-                   [end = &*ends[i], collect_end](metrics::Snapshot& counts) { collect_end(*end, counts); });
-    }
-  };
-  // tx before rx: never more out than in
-  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
-  register_classifier_counts();
-  of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
-  flow_->register_counts(metrics_);
-  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
-  of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
-  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
-  for (ReshardStage const* stage : reshard_stages_) {
-    metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
+CountedParts Session::counted_parts() const {
+  CountedParts parts{.rx = {rx_.begin(), rx_.end()},
+                     .tx = {tx_.begin(), tx_.end()},
+                     .branches = classifiers_,
+                     .reshards = {reshard_stages_.begin(), reshard_stages_.end()},
+                     .flow = flow_.get(),
+                     .recovery = recovery_.get()};
+  for (auto const& pool : pools_) {
+    parts.pools.push_back(pool.get());
   }
-  of_nfs([](Entry const& entry, metrics::Snapshot& counts) {
-    if (entry.stage != nullptr) {
-      collect(*entry.stage, true, counts);
-    }
+  std::ranges::transform(config_.nfs, std::back_inserter(parts.names), &chain::NfConfig::name);
+  for_each_entry([&parts](std::size_t shard, Entry const& entry) {
+    parts.nfs.push_back({shard, entry.instance.get(), entry.stage});
   });
-  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, false, counts); });
-  if (recovery_ != nullptr) {
-    metrics_.add({}, [recovery = recovery_.get()](metrics::Snapshot& counts) { collect(*recovery, counts); });
-  }
+  return parts;
 }
 
 Status Session::start() {
@@ -99,7 +67,7 @@ Status Session::start() {
 }
 
 Status Session::run() {
-  began_ns_ = now_ns();
+  telemetry_.begin();
   CATENA_RETURN_IF_ERROR(start());
   try {
     outcome_ = run_to_end();
@@ -110,7 +78,7 @@ Status Session::run() {
     }
   }
   flow_->end(is_followed());
-  ended_ns_ = now_ns();
+  telemetry_.end();
   has_ended_ = true;
   return outcome_;
 }
@@ -136,7 +104,7 @@ Status Session::run_to_end() {
     source->stop();  // where another stage's error ended the run
   }
   if (!is_passed_on) {
-    status.Update(outputs_->finish(traces()));
+    status.Update(outputs_->finish(telemetry_.traces()));
   }
   for (auto const& sink : sinks_) {
     status.Update(is_passed_on ? sink->finish() : absl::OkStatus());
@@ -200,14 +168,6 @@ void Session::finish_nfs(Status& status, bool is_passed_on) {
       status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
     }
   });
-}
-
-std::vector<StageTrace> Session::traces() const {
-  std::vector<StageTrace> traces;
-  for (std::size_t i = 0; i < trace_logs_.size(); ++i) {
-    traces.push_back({trace_names_[i], trace_logs_[i].get()});
-  }
-  return traces;
 }
 
 std::optional<plan::Plan> Session::plan() const {
@@ -312,52 +272,8 @@ std::vector<std::string> Session::start_report() const {
   return lines;
 }
 
-/// Not from a snapshot: that asks each NF's thread for what it alone knows, which takes time.
-RunProgress Session::progress() const {
-  RunProgress progress;
-  for (TxStage const* tx : tx_) {
-    const io::SinkCounts sink = tx->sink().counts();
-    progress.sent += sink.sent;
-    for (io::NamedCount const& drop : sink.drops) {
-      progress.dropped += drop.count;
-    }
-  }
-  for_each_entry([&progress](std::size_t /*shard*/, Entry const& entry) {
-    for (auto const& [reason, count] : entry.instance->drops()) {
-      progress.dropped += count;
-    }
-  });
-  for (auto const& [shard, classifier] : classifiers_) {
-    progress.dropped += classifier->dropped() + classifier->unmatched() + classifier->malformed();
-  }
-  progress.part_done = part_done();
-  for (RxStage const* rx : rx_) {
-    progress.dropped += rx->refused();
-  }
-  for (Segment const& segment : segments_) {
-    for (Shard const& shard : segment.shards) {
-      for (memory::UnitQueue const& queue : shard.queues) {
-        progress.dropped += queue.refused();
-      }
-    }
-  }
-  for (RxStage const* rx : rx_) {  // last: never more out than in
-    progress.received += rx->packets();
-  }
-  return progress;
-}
-
-/// The slowest source's.
-double Session::part_done() const {
-  double part = sources_.front()->part_done();
-  for (auto const& source : sources_) {
-    part = std::min(part, source->part_done());
-  }
-  return part;
-}
-
 Report Session::report() const {
-  const metrics::Snapshot counts = metrics_.read();
+  const metrics::Snapshot counts = telemetry_.counts();
   Report report = runtime::report_of(counts);
   report.chain = config_.name;
   report.device_note = no_device_reason_;
@@ -376,10 +292,7 @@ Report Session::report() const {
   report.rx = config_.rx.kind->describe(config_.rx);
   report.tx = config_.tx.kind->describe(config_.tx);
   report.workers = workers_;
-  if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
-    const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
-    report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
-  }
+  report.seconds = telemetry_.seconds();
   if (sharing_ != nullptr) {
     report.sharing = concat(sharing_->describe(), sharing_->is_over() ? ", until the device was lost" : "");
     report.sharing_changes = sharing_->changes();
@@ -396,9 +309,9 @@ Report Session::report() const {
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
   }
-  for (auto const& [shard, classifier] : classifiers_) {
-    if (shard == 0) {
-      report.classifiers.push_back(report_of_classifier(classifier->from(), counts));
+  for (CountedParts::Branch const& branch : classifiers_) {
+    if (branch.shard == 0) {
+      report.classifiers.push_back(report_of_classifier(branch.stage->from(), counts));
     }
   }
   const auto divided =

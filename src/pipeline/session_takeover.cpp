@@ -63,7 +63,7 @@ bool Session::is_divided_by_nf() const {
 Status Session::check_before() const {
   Session const& before = *before_->session;
   CATENA_RETURN_IF_ERROR(chain::has_same_ends(before.config_, config_));
-  if (before.is_traced_ || is_traced_) {
+  if (before.telemetry_.is_traced() || telemetry_.is_traced()) {
     return absl::FailedPreconditionError("its launches are traced, and a trace is of one chain");
   }
   if (before.waiting_replacements() > 0) {
