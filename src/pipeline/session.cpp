@@ -29,7 +29,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   options.processes.give_up = give_up;
   options.opens_rx = !options.make_source;
   options.opens_tx = !options.make_sink;
-  std::unique_ptr<Session> session(new Session(options.trace || !options.trace_path.empty()));
+  std::unique_ptr<Session> session(new Session(options));
   session->config_ = std::move(config);
   session->workers_ = options.workers;
   session->cores_ = options.cores;
@@ -49,16 +49,21 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
     CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
   } else {
     CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
-    CATENA_RETURN_IF_ERROR(session->open_devices(options));
+    CATENA_RETURN_IF_ERROR(session->open_devices());
   }
-  CATENA_RETURN_IF_ERROR(session->resolve_sharing(options));
+  std::shared_ptr<device::Device> shared_device;  // null: nothing is shared
+  if (options.sharing) {
+    CATENA_ASSIGN_OR_RETURN(
+        shared_device,
+        session->devices_.device_to_share(session->config_.devices, session->has_isolated_on_gpu(), *options.sharing));
+  }
   CATENA_RETURN_IF_ERROR(session->resolve_unit_packets(options));
   session->options_ = options;
   session->options_.new_keys = false;  // for this start, and for no session or change that comes after it
   CATENA_RETURN_IF_ERROR(session->before_ ? session->find_next_nfs(options.new_keys) : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
-  CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
-  CATENA_RETURN_IF_ERROR(session->make_sharing(options));
+  CATENA_RETURN_IF_ERROR(session->make_device_sides());
+  CATENA_RETURN_IF_ERROR(session->make_sharing(options, std::move(shared_device)));
   CATENA_RETURN_IF_ERROR(session->flow_->connect(session->config_.flow.signals,
                                                  session->before_ ? session->before_->session->flow_.get() : nullptr));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
@@ -303,25 +308,12 @@ bool Session::wants_device() const {
   });
 }
 
-Status Session::open_devices(RunOptions const& options) {
+Status Session::open_devices() {
   if (!wants_device()) {
-    no_device_reason_ = kNobodyOnGpu;
+    devices_.close(kNobodyOnGpu);
     return absl::OkStatus();
   }
-  for (device::DevicePreference const& choice : config_.devices) {
-    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device,
-                            options.open_device ? options.open_device(choice, &no_device_reason_)
-                                                : device::open(choice, &no_device_reason_));
-    if (!device) {
-      if (choice.kind == device::DevicePreference::Kind::kNone) {
-        no_device_reason_ = "the device is 'none'";
-      }
-      opened_.clear();  // one that is missing is missed by the whole chain
-      return absl::OkStatus();
-    }
-    opened_.push_back(std::move(device));
-  }
-  return absl::OkStatus();
+  return devices_.open(config_.devices);
 }
 
 Status Session::resolve_unit_packets(RunOptions const& options) {
@@ -329,12 +321,12 @@ Status Session::resolve_unit_packets(RunOptions const& options) {
     return absl::OkStatus();
   }
   has_chosen_units_ = true;
-  if (opened_.empty()) {
+  if (devices_.opened().empty()) {
     config_.tuning.unit_packets = memory::kDefaultUnitPackets;
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input,
-                          chain::plan_input(config_, sync_for(options, opened_.front()->info())));
+                          chain::plan_input(config_, sync_for(options, devices_.opened().front()->info())));
   const std::vector<nf::Instance*> instances = first_instances();
   for (std::size_t i = 0; i < instances.size(); ++i) {
     CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());
@@ -344,46 +336,15 @@ Status Session::resolve_unit_packets(RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Session::make_device_sides(RunOptions const& options) {
-  if (opened_.empty()) {
-    return absl::OkStatus();
-  }
-  // where each shard has a pool of its own, each has the twin of it, and tables beside it
-  for (std::size_t i = 0; i < std::max(opened_.size(), pools_.size()); ++i) {
-    CATENA_ASSIGN_OR_RETURN(devices_.emplace_back(), DeviceSide::create(opened_[i % opened_.size()], config_, options,
-                                                                        first_instances(), pools_[i % pools_.size()]));
-  }
-  return absl::OkStatus();
+Status Session::make_device_sides() {
+  return devices_.make_sides(pools_.size(), [this](std::shared_ptr<device::Device> device, std::size_t side) {
+    return DeviceSide::create(std::move(device), config_, options_, first_instances(), pools_[side % pools_.size()]);
+  });
 }
 
-/// Which device NFs share, and what parts of it are made of, where nobody said. NFs in processes of their own open it
-/// themselves: this one only asks it what there is to share.
-Status Session::resolve_sharing(RunOptions& options) {
-  if (!options.sharing) {
-    return absl::OkStatus();
-  }
-  if (config_.devices.size() > 1) {
-    return absl::InvalidArgumentError("--share is for the NFs of one device, and the chain has several");
-  }
-  if (!opened_.empty()) {
-    shared_device_ = opened_.front();
-  } else if (options.open_device && has_isolated_on_gpu()) {
-    std::string why;
-    CATENA_ASSIGN_OR_RETURN(shared_device_, options.open_device(config_.devices.front(), &why));
-  }
-  if (shared_device_ != nullptr && !options.sharing->parts) {
-    const auto part = shared_device_->divide(std::array{1U});
-    if (!part.ok() && !absl::IsUnimplemented(part.status())) {
-      return part.status();
-    }
-    options.sharing->parts = part.ok() ? share::Parts::kGreen : share::Parts::kBlocks;
-  }
-  return absl::OkStatus();
-}
-
-Status Session::make_sharing(RunOptions const& options) {
-  const std::shared_ptr<device::Device> device = std::move(shared_device_);
-  if (!options.sharing || device == nullptr) {
+/// Divides `device` among the NFs on it; null: each has all of its own.
+Status Session::make_sharing(RunOptions const& options, std::shared_ptr<device::Device> device) {
+  if (device == nullptr) {
     return absl::OkStatus();
   }
   // of a chain that brings more than one NF can do, most packets wait for that
@@ -394,13 +355,14 @@ Status Session::make_sharing(RunOptions const& options) {
   }
   const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, device->info()).profile);
   std::vector<GpuSharing::Nf> nfs;
+  std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry const& entry = first_of(i);
-    kernel::DeviceNf const* const kernel = devices_.empty() ? nullptr : devices_.front()->kernel_of(i);
+    kernel::DeviceNf const* const kernel = devices_.side_of(0) == nullptr ? nullptr : devices_.side_of(0)->kernel_of(i);
     if (kernel == nullptr && !is_elsewhere(entry)) {
       continue;
     }
-    shared_by_.push_back(i);
+    positions.push_back(i);
     nfs.push_back({entry.config.name,
                    [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
                    1000.0 * entry.config.latency_limit_us, kernel == nullptr ? 1 : kernel->spec().group_size,
@@ -412,15 +374,13 @@ Status Session::make_sharing(RunOptions const& options) {
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
-  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(*device, *options.sharing, options.partitions, std::move(nfs),
-                                                       static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
-  sharing_options_ = *options.sharing;
-  return absl::OkStatus();
+  return devices_.share(*device, *options.sharing, options.partitions, std::move(positions), std::move(nfs),
+                        static_cast<std::uint32_t>(std::ceil(packets.average_bytes())));
 }
 
 GpuSharing::Traffic Session::traffic() const {
   GpuSharing::Traffic traffic;
-  for (const std::size_t nf : shared_by_) {
+  for (const std::size_t nf : devices_.shared_by()) {
     std::uint64_t packets = 0;
     for (Entry const* entry : entries_[nf]) {
       packets += entry->instance->counters().in;
@@ -520,48 +480,10 @@ Status Session::make_stages(RunOptions const& options, std::stop_token const& gi
   if (has_own_ends_) {
     group_by_shard();
   }
-  if (options.device_returns && options.open_device && !devices_.empty()) {
-    make_recovery(options);
+  if (options.device_returns) {
+    devices_.return_lost();
   }
   return absl::OkStatus();
-}
-
-void Session::make_recovery(RunOptions const& options) {
-  std::vector<DeviceRecovery::Part> parts;
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    DeviceRecovery::Part part{devices_[i].get(), {}, {}};
-    part.make = [this, options, i]() -> Result<std::unique_ptr<DeviceSide>> {
-      std::string why;
-      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<device::Device> device,
-                              options.open_device(config_.devices[i % config_.devices.size()], &why));
-      if (device == nullptr) {
-        return absl::UnavailableError(why);
-      }
-      return DeviceSide::create(std::move(device), config_, options, first_instances(), pools_[i % pools_.size()]);
-    };
-    if (sharing_ != nullptr) {
-      part.bounds = [this](device::Device& device) { return bounds_on(device); };
-    }
-    for_each_entry([&](std::size_t shard, Entry const& entry) {
-      if (entry.device_stage != nullptr && shard % devices_.size() == i) {
-        part.stages.push_back(entry.device_stage);
-      }
-    });
-    std::stable_sort(part.stages.begin(), part.stages.end(),
-                     [](DeviceStage const* a, DeviceStage const* b) { return a->position() > b->position(); });
-    parts.push_back(std::move(part));
-  }
-  recovery_ = std::make_unique<DeviceRecovery>(std::move(parts));
-}
-
-/// What launches of each NF of the chain take of a device that came back.
-Result<std::vector<kernel::LaunchBounds>> Session::bounds_on(device::Device& device) {
-  CATENA_ASSIGN_OR_RETURN(std::vector<kernel::LaunchBounds> shared, sharing_->bounds_on(device));
-  std::vector<kernel::LaunchBounds> of_chain(config_.nfs.size());
-  for (std::size_t i = 0; i < shared.size(); ++i) {
-    of_chain[shared_by_[i]] = std::move(shared[i]);
-  }
-  return of_chain;
 }
 
 /// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
@@ -648,11 +570,6 @@ Status Session::add_nf_stages(Segment& segment, RecordLog* lines) {
   return absl::OkStatus();
 }
 
-/// Of an NF that shares the device, its number among those.
-std::size_t Session::number_in_sharing(std::size_t position) const {
-  return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
-}
-
 /// How an NF on the CPU gets the headers of its packets. The stages in front of it are there.
 Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) const {
   const packet::Hints hints = instance.nf().hints();
@@ -684,7 +601,7 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
     }
     return absl::OkStatus();
   }
-  DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();
+  DeviceSide* const device = devices_.side_of(shard);
   kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
     add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines,
@@ -702,16 +619,14 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
   options.live_clock = live_clock;
   options.lines = lines;
   options.bounds.max_packets = entry.config.batch_size;
-  if (sharing_ != nullptr) {
-    options.bounds = sharing_->bounds_of(number_in_sharing(position));
+  if (devices_.sharing() != nullptr) {
+    options.bounds = devices_.bounds_of(position);
   }
   CATENA_ASSIGN_OR_RETURN(auto stage,
                           DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
   entry.device_stage = stage.get();
   entry.stage = stage.get();
-  if (sharing_ != nullptr) {
-    sharing_->add(number_in_sharing(position), *stage);
-  }
+  devices_.add(shard, *stage);
   stages_.push_back(std::move(stage));
   return absl::OkStatus();
 }

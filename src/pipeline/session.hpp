@@ -8,7 +8,7 @@
 #include "io/shared_ends.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
-#include "pipeline/device_recovery.hpp"
+#include "pipeline/device_manager.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
 #include "pipeline/flow_control.hpp"
@@ -125,7 +125,7 @@ class Session {
   /// After run(): time spans of each stage, if traced.
   std::vector<StageTrace> traces() const { return telemetry_.traces(); }
   /// After run(): whether a device still has unfinished work. The process must then exit without closing the device.
-  bool abandoned_device() const;
+  bool abandoned_device() const { return devices_.abandoned(); }
 
  private:
   struct Entry {
@@ -157,7 +157,8 @@ class Session {
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several shards with one source, for the merge
   };
   static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
-  explicit Session(bool is_traced) : telemetry_(is_traced) {}
+  explicit Session(RunOptions const& options)
+      : devices_(options.open_device), telemetry_(options.trace || !options.trace_path.empty()) {}
   /// An NF that replaces an NF of the previous session.
   struct NextNf {
     nf::Instance* instance;
@@ -229,19 +230,16 @@ class Session {
                                   std::vector<Entry>& nfs);
   Status make_pools(RunOptions const& options);
   memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
-  Status open_devices(RunOptions const& options);
+  Status open_devices();
   Status resolve_unit_packets(RunOptions const& options);
-  Status make_device_sides(RunOptions const& options);
-  Status resolve_sharing(RunOptions& options);
+  Status make_device_sides();
   bool has_isolated_on_gpu() const;
   static bool is_elsewhere(Entry const& entry);
-  std::size_t number_in_sharing(std::size_t position) const;
   Fetch fetch_for(nf::Instance const& instance, std::size_t position) const;
-  Status make_sharing(RunOptions const& options);
+  Status make_sharing(RunOptions const& options, std::shared_ptr<device::Device> device);
   GpuSharing::Traffic traffic() const;
   void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;
-  Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
   Status start_nfs(bool new_keys);
   Status open_ends(RunOptions const& options);
   Status make_stages(RunOptions const& options, std::stop_token const& give_up);
@@ -258,7 +256,6 @@ class Session {
   Merger merger_of(Segment& segment, RecordLog* lines);
   void add_tx(RecordLog* lines);
   void group_by_shard();
-  void make_recovery(RunOptions const& options);
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
   CountedParts counted_parts() const;
   Status work();
@@ -284,21 +281,14 @@ class Session {
   /// How the session ended.
   enum class End : std::uint8_t { kOpen, kByItself, kPassedOn };
   std::atomic<End> end_{End::kOpen};
-  std::vector<nf::Instance const*> migrated_;  ///< NFs whose state the next session took
-  Status outcome_;                             ///< result of run(); valid if has_ended_
-  bool is_empty_ = false;                      ///< no packet is in flight; valid if has_ended_
-  bool abandoned_before_ = false;              ///< by the previous session
-  std::string no_device_reason_;
+  std::vector<nf::Instance const*> migrated_;               ///< NFs whose state the next session took
+  Status outcome_;                                          ///< result of run(); valid if has_ended_
+  bool is_empty_ = false;                                   ///< no packet is in flight; valid if has_ended_
   std::vector<std::shared_ptr<memory::PacketPool>> pools_;  ///< one, or one per shard; also owned by lost devices
-  std::vector<std::shared_ptr<device::Device>> opened_;     ///< may be empty
   std::vector<chain::NextNodeTable> tables_;                ///< of a graph: of rx, and of its NFs
   std::vector<Segment> segments_;                           ///< at least one
   std::vector<std::vector<Entry*>> entries_;                ///< of each NF of the chain: one for each of its shards
-  std::vector<std::unique_ptr<DeviceSide>> devices_;        ///< shard i uses number i modulo their number; may be empty
-  std::shared_ptr<device::Device> shared_device_;           ///< until its partitions are settled
-  std::unique_ptr<GpuSharing> sharing_;                     ///< null: every NF has the whole device
-  chain::SharingOptions sharing_options_;                   ///< of sharing_
-  std::vector<std::size_t> shared_by_;                      ///< positions of the NFs of sharing_
+  DeviceManager devices_;
   std::optional<PreviousPipeline> before_;                  ///< until this session has taken over from it
   std::vector<NextNf> next_nfs_;                            ///< while before_ is set
   std::vector<NextProcess> next_processes_;                 ///< likewise for processes
@@ -310,7 +300,6 @@ class Session {
   std::vector<std::unique_ptr<BufferReservation>> reserves_;  ///< of each pool
   std::unique_ptr<FlowControl> flow_;
   Telemetry telemetry_;
-  std::unique_ptr<DeviceRecovery> recovery_;  ///< null if a lost device stays lost
   std::vector<std::unique_ptr<PacketStage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;

@@ -36,7 +36,7 @@ CountedParts Session::counted_parts() const {
                      .branches = classifiers_,
                      .reshards = {reshard_stages_.begin(), reshard_stages_.end()},
                      .flow = flow_.get(),
-                     .recovery = recovery_.get()};
+                     .recovery = devices_.recovery()};
   for (auto const& pool : pools_) {
     parts.pools.push_back(pool.get());
   }
@@ -87,7 +87,7 @@ Status Session::run_to_end() {
   Status status = before_ ? take_over() : absl::OkStatus();
   if (status.ok()) {
     const DeviceMonitor device_monitor(
-        recovery_.get(), sharing_.get(), [this] { return traffic(); }, [this] { return admit_recovery(); });
+        devices_.recovery(), devices_.sharing(), [this] { return traffic(); }, [this] { return admit_recovery(); });
     status = work();
   }
   End open = End::kOpen;
@@ -171,15 +171,7 @@ void Session::finish_nfs(Status& status, bool is_passed_on) {
 }
 
 std::optional<plan::Plan> Session::plan() const {
-  return devices_.empty() ? std::nullopt : std::optional(devices_.front()->plan());
-}
-
-bool Session::abandoned_device() const {
-  bool abandoned = abandoned_before_;
-  for_each_entry([&abandoned](std::size_t /*shard*/, Entry const& entry) {
-    abandoned = abandoned || (entry.device_stage != nullptr && entry.device_stage->abandoned());
-  });
-  return abandoned;
+  return devices_.side_of(0) == nullptr ? std::nullopt : std::optional(devices_.side_of(0)->plan());
 }
 
 /// "2: fw and ids by flow, nat in one, rt by flow".
@@ -213,22 +205,22 @@ std::vector<std::string> Session::start_report() const {
       lines.push_back(concat(nf::kWarning, warning));
     }
   }
-  for (auto const& device : opened_) {
+  for (auto const& device : devices_.opened()) {
     lines.push_back(concat("device   ", describe(device->info())));
   }
-  if (!devices_.empty()) {
-    DeviceSide const& first = *devices_.front();
-    if (!no_device_reason_.empty()) {
-      lines.push_back(concat("         not used: ", no_device_reason_));
+  std::string const& why_not = devices_.why_not();
+  if (DeviceSide const* const first = devices_.side_of(0); first != nullptr) {
+    if (!why_not.empty()) {
+      lines.push_back(concat("         not used: ", why_not));
     }
-    lines.push_back(concat("sync     ", plan::to_string(first.plan().mode), ", by ", first.costs_from()));
+    lines.push_back(concat("sync     ", plan::to_string(first->plan().mode), ", by ", first->costs_from()));
     if (has_chosen_units_) {
       lines.push_back(concat("         in units of ", config_.tuning.unit_packets, " packets"));
     }
-    if (sharing_ != nullptr) {
-      std::string line = concat("share    ", sharing_->describe());
-      for (GpuSharing::Allocation const& part : sharing_->allocations()) {
-        line += concat("\n         ", sharing_->describe(part));
+    if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+      std::string line = concat("share    ", sharing->describe());
+      for (GpuSharing::Allocation const& part : sharing->allocations()) {
+        line += concat("\n         ", sharing->describe(part));
       }
       lines.push_back(std::move(line));
     }
@@ -236,11 +228,11 @@ std::vector<std::string> Session::start_report() const {
       lines.emplace_back("         for a simple IMIX: the traffic of rx is unknown before the run");
     }
   } else if (wants_device()) {
-    lines.push_back(concat("device   not used: NFs placed `on: gpu` run on the CPU", indented(no_device_reason_, 9)));
+    lines.push_back(concat("device   not used: NFs placed `on: gpu` run on the CPU", indented(why_not, 9)));
   } else if (placement_ && placement_->device.empty()) {
-    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
+    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(why_not, 9)));
   } else {
-    lines.push_back(concat("device   not used (", no_device_reason_, ")"));
+    lines.push_back(concat("device   not used (", why_not, ")"));
   }
   lines.push_back(concat("rx       ", sources_.front()->describe()));
   if (config_.shards > 1) {
@@ -276,29 +268,30 @@ Report Session::report() const {
   const metrics::Snapshot counts = telemetry_.counts();
   Report report = runtime::report_of(counts);
   report.chain = config_.name;
-  report.device_note = no_device_reason_;
+  report.device_note = devices_.why_not();
   report.device = "none";
-  report.cpu_instead_of_gpu = devices_.empty() && wants_device();
-  if (!devices_.empty()) {
+  DeviceSide const* const side = devices_.side_of(0);
+  report.cpu_instead_of_gpu = side == nullptr && wants_device();
+  if (side != nullptr) {
     std::vector<std::string> names;
-    for (auto const& device : opened_) {
+    for (auto const& device : devices_.opened()) {
       names.push_back(describe(device->info()));
     }
     report.device = fmt::format("{}", fmt::join(names, " + "));
-    report.sync = plan::to_string(devices_.front()->plan().mode);
-    report.costs_from = devices_.front()->costs_from();
+    report.sync = plan::to_string(side->plan().mode);
+    report.costs_from = side->costs_from();
   }
   report.has_flow = !config_.flow.position.empty();
   report.rx = config_.rx.kind->describe(config_.rx);
   report.tx = config_.tx.kind->describe(config_.tx);
   report.workers = workers_;
   report.seconds = telemetry_.seconds();
-  if (sharing_ != nullptr) {
-    report.sharing = concat(sharing_->describe(), sharing_->is_over() ? ", until the device was lost" : "");
-    report.sharing_changes = sharing_->changes();
+  if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+    report.sharing = concat(sharing->describe(), sharing->is_over() ? ", until the device was lost" : "");
+    report.sharing_changes = sharing->changes();
     for (GpuSharing::Allocation const& part :
-         sharing_->is_over() ? std::vector<GpuSharing::Allocation>() : sharing_->allocations()) {
-      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part), part.is_taken});
+         sharing->is_over() ? std::vector<GpuSharing::Allocation>() : sharing->allocations()) {
+      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing->describe(part), part.is_taken});
     }
   }
   double offered_per_second = 0;

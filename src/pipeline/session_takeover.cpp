@@ -299,7 +299,7 @@ Status Session::take_over() {
     rx_[i]->begin_with_chain();
   }
   const std::lock_guard lock(change_mutex_);  // who comes next finds all that there is
-  abandoned_before_ = before.abandoned_device();
+  devices_.note_abandoned(before.devices_);
   if (!before.is_empty_) {
     // what is still inside has its slots for ever
     Status status(before.outcome_.code(),
