@@ -66,7 +66,8 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   CATENA_RETURN_IF_ERROR(session->make_sharing(options, std::move(shared_device)));
   CATENA_RETURN_IF_ERROR(session->flow_->connect(session->config_.flow.signals,
                                                  session->before_ ? session->before_->session->flow_.get() : nullptr));
-  CATENA_RETURN_IF_ERROR(session->open_ends(options));
+  CATENA_RETURN_IF_ERROR(session->ends_.open_ports(
+      session->config_, options, session->shard_map_of(session->segments_.front()), session->ends_before()));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options.new_keys));
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
   session->telemetry_.watch(session->counted_parts());
@@ -190,12 +191,13 @@ Status Session::make_pools(RunOptions const& options) {
     parts += static_cast<std::uint32_t>(table.targets().size());
   }
   parts = has_classifiers() ? parts : 1;
+  bool are_ends_divided = false;
   if (shards > 1 && segments_.size() == 1) {
     bool by_packet = true;
     for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
       by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
     });
-    CATENA_ASSIGN_OR_RETURN(has_own_ends_, may_divide_ends(config_, options, by_packet, shards));
+    CATENA_ASSIGN_OR_RETURN(are_ends_divided, may_divide_ends(config_, options, by_packet, shards));
   }
   chain::ChainConfig placed = config_;
   for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
@@ -215,28 +217,22 @@ Status Session::make_pools(RunOptions const& options) {
   }
   config_.tuning.pool_slots = placed.tuning.pool_slots;
   config_.flow.mode = placed.flow.mode;
-  const std::uint32_t pools = has_own_ends_ ? shards : 1;
-  if (before_ && before_->session->pools_.size() != pools) {
-    return absl::FailedPreconditionError("its shards divide packets differently");
-  }
-  for (std::uint32_t i = 0; i < pools; ++i) {
-    if (options.make_pool) {
-      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), options.make_pool(queues));
-    } else if (before_) {
-      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), memory::PacketPool::create_beside(
-                                                         before_->session->pools_[i], config_.tuning.unit_packets,
-                                                         queues / pools, parts * shards / pools));
-    } else {
-      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
-                              memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
-                                                         queues / pools, parts * shards / pools));
+  const std::uint32_t pools = are_ends_divided ? shards : 1;
+  if (options.make_pool) {
+    for (std::uint32_t i = 0; i < pools; ++i) {
+      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<memory::PacketPool> pool, options.make_pool(queues));
+      ends_.add_pool(std::move(pool));
     }
+  } else {
+    const Ends::PoolSize size{config_.tuning.pool_slots, config_.tuning.unit_packets, queues / pools,
+                              parts * shards / pools};
+    CATENA_RETURN_IF_ERROR(ends_.make_pools(pools, size, ends_before()));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits,
                           chain::flow_limits(placed, placed.tuning.unit_packets));
   flow_ = std::make_unique<FlowControl>(std::move(limits));
   const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
-  if (drops_at_tail && shards > 1 && !has_own_ends_) {
+  if (drops_at_tail && shards > 1 && !are_ends_divided) {
     return absl::InvalidArgumentError(concat(config_.flow.position,
                                              ": 'flow' is vanilla, which is for comparisons and runs in one shard; "
                                              "write `shards: 1`"));
@@ -252,7 +248,7 @@ Status Session::make_pools(RunOptions const& options) {
       }
       for (std::uint32_t queue = 0; queue < topology.queues(); ++queue) {
         const bool gets_refused = drops_at_tail && queue == topology.last();
-        shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++,
+        shard.queues.emplace_back(ends_.pool_of(i).arena(), used[i % pools]++,
                                   topology.pushers(queue) + (gets_refused ? before_nfs : 0));
       }
     }
@@ -337,8 +333,9 @@ Status Session::resolve_unit_packets(RunOptions const& options) {
 }
 
 Status Session::make_device_sides() {
-  return devices_.make_sides(pools_.size(), [this](std::shared_ptr<device::Device> device, std::size_t side) {
-    return DeviceSide::create(std::move(device), config_, options_, first_instances(), pools_[side % pools_.size()]);
+  const auto pools = ends_.pools();
+  return devices_.make_sides(pools.size(), [this, pools](std::shared_ptr<device::Device> device, std::size_t side) {
+    return DeviceSide::create(std::move(device), config_, options_, first_instances(), pools[side % pools.size()]);
   });
 }
 
@@ -349,10 +346,7 @@ Status Session::make_sharing(RunOptions const& options, std::shared_ptr<device::
   }
   // of a chain that brings more than one NF can do, most packets wait for that
   constexpr std::uint64_t kPartThatWaits = 8;
-  std::uint64_t slots = 0;
-  for (auto const& pool : pools_) {
-    slots += pool->slots();
-  }
+  const std::uint64_t slots = ends_.slots();
   const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, device->info()).profile);
   std::vector<GpuSharing::Nf> nfs;
   std::vector<std::size_t> positions;
@@ -405,27 +399,10 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
       }
     }
   }
-  std::uint64_t in_chain = 0;
-  for (auto const& pool : pools_) {
-    in_chain += pool->slots() - pool->free_slots();
-  }
-  return std::min(units * config_.tuning.unit_packets, in_chain);
+  return std::min(units * config_.tuning.unit_packets, ends_.used_slots());
 }
 
-Status Session::open_ends(RunOptions const& options) {
-  if (before_) {
-    for (auto const& source : before_->session->sources_) {
-      sources_.push_back(io::SharedSource::after(*source));
-    }
-    return absl::OkStatus();
-  }
-  CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, shard_map_of(segments_.front())));
-  for (auto& source : ends.sources) {
-    sources_.push_back(std::make_unique<io::SharedSource>(std::move(source)));
-  }
-  opened_sinks_.assign(std::make_move_iterator(ends.sinks.begin()), std::make_move_iterator(ends.sinks.end()));
-  return absl::OkStatus();
-}
+Ends const* Session::ends_before() const { return before_ ? &before_->session->ends_ : nullptr; }
 
 /// `shard`: what is put behind its name in traces.
 void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard) {
@@ -435,21 +412,18 @@ void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view 
 
 Status Session::make_stages(RunOptions const& options, std::stop_token const& give_up) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
-    telemetry_.keep_lines(pools_.front()->arena());
+    telemetry_.keep_lines(ends_.pool_of(0).arena());
   }
   RecordLog* const lines = telemetry_.lines();
-  for (auto const& pool : pools_) {
-    reserves_.push_back(std::make_unique<BufferReservation>(*pool));
-  }
   for (Segment& segment : segments_) {
-    if (segment.part.shards > 1 && !has_own_ends_ && tables_.empty()) {
-      segment.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
+    if (segment.part.shards > 1 && !ends_.are_divided() && tables_.empty()) {
+      segment.order = std::make_unique<SplitOrder>(ends_.pool_of(0).arena().units());
     }
   }
   add_rx(lines);
   for (Segment& segment : segments_) {
     if (segment.part.first != 0) {
-      auto stage = std::make_unique<ReshardStage>(*pools_.front(), merger_of(*(&segment - 1), lines),
+      auto stage = std::make_unique<ReshardStage>(ends_.pool_of(0), merger_of(*(&segment - 1), lines),
                                                   splitter_to(segment, lines), config_.devices.size() > 1);
       reshard_stages_.push_back(stage.get());
       add_host_stage(std::move(stage));
@@ -460,24 +434,10 @@ Status Session::make_stages(RunOptions const& options, std::stop_token const& gi
   for (nf::Instance* instance : first_instances()) {
     nfs.push_back(instance);
   }
-  if (before_) {
-    outputs_ = before_->session->outputs_;
-    for (auto const& sink : before_->session->sinks_) {
-      sinks_.push_back(io::SharedSink::after(*sink));
-    }
-  } else {
-    CATENA_ASSIGN_OR_RETURN(Outputs outputs,
-                            Outputs::open(config_, options, std::move(opened_sinks_.front()), std::move(nfs), give_up));
-    outputs_ = std::make_shared<Outputs>(std::move(outputs));
-    opened_sinks_.front() = outputs_->sink();
-    for (std::shared_ptr<io::Sink>& sink : opened_sinks_) {
-      sinks_.push_back(std::make_unique<io::SharedSink>(std::move(sink)));
-    }
-    opened_sinks_.clear();
-  }
+  CATENA_RETURN_IF_ERROR(ends_.open_outputs(config_, options, std::move(nfs), give_up, ends_before()));
   add_tx(lines);
   flow_->attach(config_.flow, flow_paths());
-  if (has_own_ends_) {
+  if (ends_.are_divided()) {
     group_by_shard();
   }
   if (options.device_returns) {
@@ -488,7 +448,7 @@ Status Session::make_stages(RunOptions const& options, std::stop_token const& gi
 
 /// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
 void Session::group_by_shard() {
-  const std::size_t shards = sources_.size();
+  const std::size_t shards = ends_.sources().size();
   const std::size_t nfs = (stages_.size() - 2 * shards) / shards;  // those of one process are one stage
   std::vector<std::unique_ptr<PacketStage>> grouped;
   for (std::size_t shard = 0; shard < shards; ++shard) {
@@ -525,37 +485,42 @@ Splitter Session::splitter_to(Segment& segment, RecordLog* lines) {
   const std::size_t first = segment.topology.after_rx();
   if (segment.shards.size() == 1) {
     const bool is_alone = segments_.size() == 1 && !has_classifiers();
-    return {segment.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
+    return {segment.shards.front().queues[first], is_alone ? nullptr : &ends_.reserve_of(0)};
   }
-  return {of_each(segment.shards, first), *pools_.front(), segment.order.get(),
-          shard_map_of(segment),          lines,           *reserves_.front()};
+  return {of_each(segment.shards, first),
+          ends_.pool_of(0),
+          segment.order.get(),
+          shard_map_of(segment),
+          lines,
+          ends_.reserve_of(0)};
 }
 
 Merger Session::merger_of(Segment& segment, RecordLog* lines) {
   std::vector<memory::UnitQueue*> queues = of_each(segment.shards, segment.topology.last());
-  return segment.order ? Merger(std::move(queues), *pools_.front(), *segment.order, lines) : Merger(std::move(queues));
+  return segment.order ? Merger(std::move(queues), ends_.pool_of(0), *segment.order, lines) : Merger(std::move(queues));
 }
 
 void Session::add_rx(RecordLog* lines) {
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
+  for (std::size_t i = 0; i < ends_.sources().size(); ++i) {
     Segment& first = segments_.front();
-    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.topology.after_rx()],
-                                            has_classifiers() ? reserves_[i].get() : nullptr)
-                                 : splitter_to(first, lines);
-    auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
+    Splitter out = ends_.are_divided() ? Splitter(first.shards[i].queues[first.topology.after_rx()],
+                                                  has_classifiers() ? &ends_.reserve_of(i) : nullptr)
+                                       : splitter_to(first, lines);
+    auto rx = std::make_unique<RxStage>(*ends_.sources()[i], ends_.pool_of(i), std::move(out), stop_, lines);
     rx->number_by(version_);
     rx_.push_back(rx.get());
-    add_host_stage(std::move(rx), has_own_ends_ ? concat("/", i) : std::string());
+    add_host_stage(std::move(rx), ends_.are_divided() ? concat("/", i) : std::string());
   }
 }
 
 void Session::add_tx(RecordLog* lines) {
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
+  for (std::size_t i = 0; i < ends_.sources().size(); ++i) {
     Segment& last = segments_.back();
-    Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.topology.last()]) : merger_of(last, lines);
-    auto tx = std::make_unique<TxStage>(*sinks_[i], pool_of(i), std::move(in), outputs_->recorder(), lines);
+    Merger in = ends_.are_divided() ? Merger(last.shards[i].queues[last.topology.last()]) : merger_of(last, lines);
+    auto tx = std::make_unique<TxStage>(*ends_.sinks()[i], ends_.pool_of(i), std::move(in), ends_.outputs().recorder(),
+                                        lines);
     tx_.push_back(tx.get());
-    add_host_stage(std::move(tx), has_own_ends_ ? concat("/", i) : std::string());
+    add_host_stage(std::move(tx), ends_.are_divided() ? concat("/", i) : std::string());
   }
 }
 
@@ -594,7 +559,7 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
   memory::UnitQueue& in = segment.shards[shard].queues[segment.topology.before_nf(number)];
   memory::UnitQueue& out = segment.shards[shard].queues[segment.topology.after_nf(number)];
   const std::string suffix = segment.shards.size() > 1 ? concat("/", shard) : std::string();
-  const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
+  const std::optional<io::LiveClock> live_clock = ends_.sources().front()->live_clock();
   if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
     if (isolated->number() == 0) {
       add_process_stage(segment, shard, number, isolated->process(), lines);
@@ -604,8 +569,8 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
   DeviceSide* const device = devices_.side_of(shard);
   kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
-    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines,
-                                              fetch_for(*entry.instance, position)),
+    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, ends_.pool_of(shard), in, out, live_clock,
+                                              lines, fetch_for(*entry.instance, position)),
                    suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();
@@ -622,8 +587,8 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
   if (devices_.sharing() != nullptr) {
     options.bounds = devices_.bounds_of(position);
   }
-  CATENA_ASSIGN_OR_RETURN(auto stage,
-                          DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
+  CATENA_ASSIGN_OR_RETURN(
+      auto stage, DeviceStage::create(*entry.instance, position, *kernel, ends_.pool_of(shard), in, out, options));
   entry.device_stage = stage.get();
   entry.stage = stage.get();
   devices_.add(shard, *stage);

@@ -5,17 +5,16 @@
 #include "chain/named_files.hpp"
 #include "chain/placing.hpp"
 #include "chain/segments.hpp"
-#include "io/shared_ends.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
 #include "pipeline/device_manager.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
+#include "pipeline/ends.hpp"
 #include "pipeline/flow_control.hpp"
 #include "pipeline/gpu_sharing.hpp"
 #include "pipeline/host_stages.hpp"
 #include "pipeline/nf_making.hpp"
-#include "pipeline/outputs.hpp"
 #include "pipeline/report.hpp"
 #include "pipeline/run_options.hpp"
 #include "pipeline/telemetry.hpp"
@@ -229,7 +228,7 @@ class Session {
   static Status replicate_process(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
                                   std::vector<Entry>& nfs);
   Status make_pools(RunOptions const& options);
-  memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
+  Ends const* ends_before() const;
   Status open_devices();
   Status resolve_unit_packets(RunOptions const& options);
   Status make_device_sides();
@@ -241,7 +240,6 @@ class Session {
   void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;
   Status start_nfs(bool new_keys);
-  Status open_ends(RunOptions const& options);
   Status make_stages(RunOptions const& options, std::stop_token const& give_up);
   void add_rx(RecordLog* lines);
   Status add_nf_stages(Segment& segment, RecordLog* lines);
@@ -274,30 +272,24 @@ class Session {
   chain::SyncOptions placed_with_;             ///< likewise
   std::optional<TrafficWatch> traffic_watch_;  ///< likewise
   bool has_chosen_units_ = false;              ///< the session chose the unit size
-  bool has_own_ends_ = false;                  ///< each shard has its own source, sink and pool
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_started_{false};
   /// How the session ended.
   enum class End : std::uint8_t { kOpen, kByItself, kPassedOn };
   std::atomic<End> end_{End::kOpen};
-  std::vector<nf::Instance const*> migrated_;               ///< NFs whose state the next session took
-  Status outcome_;                                          ///< result of run(); valid if has_ended_
-  bool is_empty_ = false;                                   ///< no packet is in flight; valid if has_ended_
-  std::vector<std::shared_ptr<memory::PacketPool>> pools_;  ///< one, or one per shard; also owned by lost devices
-  std::vector<chain::NextNodeTable> tables_;                ///< of a graph: of rx, and of its NFs
-  std::vector<Segment> segments_;                           ///< at least one
-  std::vector<std::vector<Entry*>> entries_;                ///< of each NF of the chain: one for each of its shards
+  std::vector<nf::Instance const*> migrated_;  ///< NFs whose state the next session took
+  Status outcome_;                             ///< result of run(); valid if has_ended_
+  bool is_empty_ = false;                      ///< no packet is in flight; valid if has_ended_
+  Ends ends_;
+  std::vector<chain::NextNodeTable> tables_;  ///< of a graph: of rx, and of its NFs
+  std::vector<Segment> segments_;             ///< at least one
+  std::vector<std::vector<Entry*>> entries_;  ///< of each NF of the chain: one for each of its shards
   DeviceManager devices_;
-  std::optional<PreviousPipeline> before_;                  ///< until this session has taken over from it
-  std::vector<NextNf> next_nfs_;                            ///< while before_ is set
-  std::vector<NextProcess> next_processes_;                 ///< likewise for processes
-  std::vector<std::string> restarted_nfs_;                  ///< NFs that start without the previous state
-  std::vector<std::unique_ptr<io::SharedSource>> sources_;  ///< one, or one for each shard
-  std::shared_ptr<Outputs> outputs_;
-  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;       ///< until sinks_ has them
-  std::vector<std::unique_ptr<io::SharedSink>> sinks_;        ///< as many as sources
-  std::vector<std::unique_ptr<BufferReservation>> reserves_;  ///< of each pool
+  std::optional<PreviousPipeline> before_;   ///< until this session has taken over from it
+  std::vector<NextNf> next_nfs_;             ///< while before_ is set
+  std::vector<NextProcess> next_processes_;  ///< likewise for processes
+  std::vector<std::string> restarted_nfs_;   ///< NFs that start without the previous state
   std::unique_ptr<FlowControl> flow_;
   Telemetry telemetry_;
   std::vector<std::unique_ptr<PacketStage>> stages_;

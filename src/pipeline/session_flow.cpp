@@ -24,15 +24,15 @@ void Session::add_classifier_stage(Segment& segment, std::size_t shard, std::siz
   for (const std::size_t target : tables_[node].targets()) {
     out.push_back(&queues[segment.topology.before_target(target)]);
   }
-  auto stage = std::make_unique<ClassifierStage>(
-      node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node], pool_of(shard), queues[*in], std::move(out),
-      queues[segment.topology.last()], *reserves_[shard % reserves_.size()], lines);
+  auto stage = std::make_unique<ClassifierStage>(node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node],
+                                                 ends_.pool_of(shard), queues[*in], std::move(out),
+                                                 queues[segment.topology.last()], ends_.reserve_of(shard), lines);
   classifiers_.push_back({shard, stage.get()});
   add_host_stage(std::move(stage), segment.shards.size() > 1 ? concat("/", shard) : std::string());
 }
 
 FlowPaths Session::flow_paths() {
-  FlowPaths paths{.has_own_ends = has_own_ends_, .tables = tables_};
+  FlowPaths paths{.has_own_ends = ends_.are_divided(), .tables = tables_};
   for (std::size_t number = 0; number < segments_.size(); ++number) {
     Segment& segment = segments_[number];
     for (std::size_t i = 0; i < segment.part.end - segment.part.first; ++i) {
@@ -46,7 +46,7 @@ FlowPaths Session::flow_paths() {
     }
   }
   for (std::size_t i = 0; i < rx_.size(); ++i) {
-    paths.rx.push_back({rx_[i], sources_[i]->live_clock().has_value()});
+    paths.rx.push_back({rx_[i], ends_.sources()[i]->live_clock().has_value()});
   }
   return paths;
 }

@@ -134,7 +134,7 @@ void Session::add_process_stage(Segment& segment, std::size_t number, std::size_
   for (std::size_t i = 0; i < nfs; ++i) {
     instances.push_back(shard.nfs[first + i].instance.get());
   }
-  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(number),
+  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, ends_.pool_of(number),
                                               shard.queues[segment.topology.before_nf(first)],
                                               shard.queues[segment.topology.after_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);

@@ -37,7 +37,7 @@ CountedParts Session::counted_parts() const {
                      .reshards = {reshard_stages_.begin(), reshard_stages_.end()},
                      .flow = flow_.get(),
                      .recovery = devices_.recovery()};
-  for (auto const& pool : pools_) {
+  for (auto const& pool : ends_.pools()) {
     parts.pools.push_back(pool.get());
   }
   std::ranges::transform(config_.nfs, std::back_inserter(parts.names), &chain::NfConfig::name);
@@ -60,9 +60,7 @@ Status Session::start() {
                ? absl::OkStatus()
                : absl::FailedPreconditionError("the chain to be replaced has ended");
   }
-  for (auto const& source : sources_) {
-    source->start();
-  }
+  ends_.start();
   return absl::OkStatus();
 }
 
@@ -73,9 +71,7 @@ Status Session::run() {
     outcome_ = run_to_end();
   } catch (std::exception const& error) {  // out of memory, or of threads; who comes next must not wait for ever
     outcome_ = absl::ResourceExhaustedError(error.what());
-    for (auto const& source : sources_) {
-      source->stop();
-    }
+    ends_.stop();
   }
   flow_->end(is_followed());
   telemetry_.end();
@@ -100,25 +96,18 @@ Status Session::run_to_end() {
   for (RxStage const* rx : rx_) {
     status.Update(rx->error());
   }
-  for (auto const& source : sources_) {
-    source->stop();  // where another stage's error ended the run
-  }
-  if (!is_passed_on) {
-    status.Update(outputs_->finish(telemetry_.traces()));
-  }
-  for (auto const& sink : sinks_) {
-    status.Update(is_passed_on ? sink->finish() : absl::OkStatus());
-  }
+  ends_.stop();  // where another stage's error ended the run
+  status.Update(ends_.finish(telemetry_.traces(), is_passed_on));
   return status;
 }
 
 /// Stages and workers of group number `group` of `groups`: whole shards. As sched::run_stages().
 Status Session::work_on(std::size_t group, std::size_t groups) {
   const auto begin_of = [groups](std::size_t of, std::size_t all) { return of * all / groups; };
-  const std::size_t stages_of_source = stages_.size() / sources_.size();
+  const std::size_t stages_of_source = stages_.size() / ends_.sources().size();
   std::vector<sched::Stage*> stages;
-  const std::size_t end = begin_of(group + 1, sources_.size()) * stages_of_source;
-  for (std::size_t i = begin_of(group, sources_.size()) * stages_of_source; i < end; ++i) {
+  const std::size_t end = begin_of(group + 1, ends_.sources().size()) * stages_of_source;
+  for (std::size_t i = begin_of(group, ends_.sources().size()) * stages_of_source; i < end; ++i) {
     stages.push_back(stages_[i].get());
   }
   const std::size_t first_worker = begin_of(group, workers_);
@@ -137,7 +126,7 @@ Status Session::work_on(std::size_t group, std::size_t groups) {
 /// Lets workers poll the stages to their end. Where shards have nothing in common each has workers of its own, so that
 /// its packets stay near them.
 Status Session::work() {
-  const std::size_t groups = has_own_ends_ ? std::min<std::size_t>(workers_, sources_.size()) : 1;
+  const std::size_t groups = ends_.are_divided() ? std::min<std::size_t>(workers_, ends_.sources().size()) : 1;
   std::vector<std::future<Status>> others;
   Status status;
   for (std::size_t group = 1; group < groups && status.ok(); ++group) {
@@ -189,7 +178,7 @@ std::string Session::describe_shards() const {
     parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
   }
   return fmt::format("{}: {}{}", config_.shards, fmt::join(parts, ", "),
-                     has_own_ends_ ? ", each with its part of rx and a tx of its own" : "");
+                     ends_.are_divided() ? ", each with its part of rx and a tx of its own" : "");
 }
 
 std::vector<std::string> Session::start_report() const {
@@ -234,7 +223,7 @@ std::vector<std::string> Session::start_report() const {
   } else {
     lines.push_back(concat("device   not used (", why_not, ")"));
   }
-  lines.push_back(concat("rx       ", sources_.front()->describe()));
+  lines.push_back(concat("rx       ", ends_.sources().front()->describe()));
   if (config_.shards > 1) {
     lines.push_back(concat("shards   ", describe_shards()));
   }
@@ -257,8 +246,8 @@ std::vector<std::string> Session::start_report() const {
     }
     lines.push_back(std::move(line));
   }
-  lines.push_back(concat("tx       ", outputs_->sink()->describe()));
-  if (std::string const* path = outputs_->trace_path(); path != nullptr) {
+  lines.push_back(concat("tx       ", ends_.outputs().sink()->describe()));
+  if (std::string const* path = ends_.outputs().trace_path(); path != nullptr) {
     lines.push_back(concat("trace    ", *path));
   }
   return lines;
@@ -295,7 +284,7 @@ Report Session::report() const {
     }
   }
   double offered_per_second = 0;
-  for (auto const& source : sources_) {
+  for (auto const& source : ends_.sources()) {
     offered_per_second += source->offered_per_second();
   }
   report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
