@@ -13,7 +13,6 @@
 #include <catena/nf/portable.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <iterator>
