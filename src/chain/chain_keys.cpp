@@ -124,26 +124,6 @@ constexpr std::array kFlowSignals{
         .is_required = true},
 };
 
-constexpr std::int64_t kMaxCommandWords = 64;
-constexpr std::array kFlowHook{
-    Key{.name = "command",
-        .kind = kTexts,
-        .help = "a program by its absolute path, and its arguments; $CATENA_STATE is congested or free, $CATENA_CHAIN "
-                "the name",
-        .is_required = true,
-        .minimum = 1,
-        .maximum = kMaxCommandWords,
-        .into = into<&FlowHookConfig::command>},
-    number(into<&FlowHookConfig::period_ms>, "period_ms", "milliseconds over which the pauses of rx are measured",
-           "1000", 10, 600'000),
-    Key{.name = "paused",
-        .kind = kNumber,
-        .help = "fraction of the period with rx paused, from which on it is congested; free again below half of it",
-        .fallback = "0.1",
-        .maximum = 1,
-        .into = into<&FlowHookConfig::paused>},
-};
-
 constexpr std::array kFlow{
     Key{.name = "mode",
         .kind = kWord,
@@ -165,11 +145,10 @@ constexpr std::array kFlow{
         .kind = kSection,
         .help = "flow control with chains of other hosts, upstream of rx and downstream of tx",
         .keys = kFlowSignals},
-    Key{.name = "hook",
-        .kind = kSection,
-        .help = "a command, run when rx becomes congested and when it is free again",
-        .keys = kFlowHook},
 };
+constexpr std::array<Advice, 1> kFlowAdvice{
+    {{"hook",
+      "it was removed: give an alert rule on the metric catena_rx_paused_seconds_total, as in docs/overload.md"}}};
 
 constexpr std::array kIsolation{
     Key{.name = "container",
@@ -412,7 +391,8 @@ std::span<const Key> spec_keys() {
       Key{.name = "flow",
           .kind = kSection,
           .help = "limits for the packets waiting in the chain; without: as many as packet memory holds",
-          .keys = kFlow},
+          .keys = kFlow,
+          .advice = kFlowAdvice},
       Key{.name = "unmatched",
           .kind = kText,
           .help = "destination of packets matching no row of `graph`: the name of an NF, tx, or drop"},

@@ -29,14 +29,6 @@ struct FlowSignalsConfig {
   std::string position = {};                           ///< file:line:column
 };
 
-/// `flow: {hook: ...}`: a command started when rx has to wait, and again when it no longer has to.
-struct FlowHookConfig {
-  std::vector<std::string> command = {};  ///< a program and its arguments
-  std::uint32_t period_ms = 1000;
-  double paused = 0;  ///< fraction of a period for which rx has to be paused
-  friend bool operator==(FlowHookConfig const&, FlowHookConfig const&) = default;
-};
-
 /// `flow:` of a chain file.
 struct FlowConfig {
   FlowMode mode = FlowMode::kPool;
@@ -44,7 +36,6 @@ struct FlowConfig {
   std::uint32_t period_us = 5;
   std::string position = {};  ///< file:line:column; empty if not set in the file
   std::optional<FlowSignalsConfig> signals = std::nullopt;
-  std::optional<FlowHookConfig> hook = std::nullopt;
 };
 
 /// With fewer batches a ring holds less than one batch besides the batch on the device, and the NF would wait for

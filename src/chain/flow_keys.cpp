@@ -62,17 +62,6 @@ Result<FlowSignalsConfig> read_signals(FileSection section) {
   return signals;
 }
 
-Result<FlowHookConfig> read_hook(FileSection section) {
-  FlowHookConfig hook;
-  CATENA_RETURN_IF_ERROR(section.read_into(hook));
-  if (!hook.command.front().starts_with('/')) {
-    return section.config().error(
-        "command", concat("'command' is '", hook.command.front(), "'; write where the program is, as /usr/local/bin/",
-                          hook.command.front()));
-  }
-  return hook;
-}
-
 }  // namespace
 
 Result<FlowConfig> read_flow(FileSection& spec) {
@@ -83,19 +72,12 @@ Result<FlowConfig> read_flow(FileSection& spec) {
   flow.position = spec.config().position("flow");
   CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("flow"));
   CATENA_RETURN_IF_ERROR(section.read_into(flow));
-  for (const std::string_view key : {"signals", "hook"}) {
-    if (flow.mode == FlowMode::kVanilla && section.has(key)) {
-      return section.config().error(key,
-                                    concat("'", key, "' goes with `mode: backpressure`: with vanilla no chain waits"));
-    }
+  if (flow.mode == FlowMode::kVanilla && section.has("signals")) {
+    return section.config().error("signals", "'signals' goes with `mode: backpressure`: with vanilla no chain waits");
   }
   if (section.has("signals")) {
     CATENA_ASSIGN_OR_RETURN(FileSection signals, section.section("signals"));
     CATENA_ASSIGN_OR_RETURN(flow.signals, read_signals(std::move(signals)));
-  }
-  if (section.has("hook")) {
-    CATENA_ASSIGN_OR_RETURN(FileSection hook, section.section("hook"));
-    CATENA_ASSIGN_OR_RETURN(flow.hook, read_hook(std::move(hook)));
   }
   return flow;
 }

@@ -167,15 +167,11 @@ TEST_F(FlowKeys, of_signals_are_errors_at_their_place) {
   EXPECT_THAT(of_key, ::testing::Not(HasSubstr("secret"))) << "what is in it is nobody's business";
 }
 
-TEST_F(FlowKeys, of_a_hook_are_errors_at_their_place) {
-  const Result<ChainConfig> chain = parse_flow("{hook: {command: [/bin/more, -x], period_ms: 50}}");
-  ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_THAT(chain->flow.hook->command, ElementsAre("/bin/more", "-x"));
-  EXPECT_EQ(chain->flow.hook->period_ms, 50U);
-  EXPECT_EQ(chain->flow.hook->paused, 0.1);
-  EXPECT_THAT(error("{hook: {command: [more]}}"), HasSubstr("'command' is 'more'; write where the program is"));
-  EXPECT_THAT(error("{hook: {}}"), HasSubstr("'command'"));
-  EXPECT_THAT(error("{hook: {command: [/bin/more], period_ms: 1}}"), HasSubstr("'period_ms'"));
+TEST_F(FlowKeys, that_were_removed_say_what_takes_their_place) {
+  EXPECT_THAT(error("{hook: {command: [/bin/more]}}"),
+              AllOf(HasSubstr("c.yaml:8:10: unknown key 'hook'; it was removed: give an alert rule on the metric "
+                              "catena_rx_paused_seconds_total"),
+                    ::testing::Not(HasSubstr("command"))));
 }
 
 }  // namespace

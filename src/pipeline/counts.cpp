@@ -113,6 +113,7 @@ void collect(std::string const& nf, FlowGate const& gate, Snapshot& counts) {
 void collect(SourcePauses const& pauses, Snapshot& counts) {
   counts.add(counts::kRxPauses, {}, pauses.count());
   counts.add(counts::kRxPaused, {}, pauses.any() ? 1 : 0);
+  counts.add(counts::kRxPausedTime, {}, static_cast<std::uint64_t>(pauses.time().count()));
 }
 
 void collect(FlowSignals const& signals, Snapshot& counts) {
@@ -129,11 +130,6 @@ void collect(FlowSignals const& signals, Snapshot& counts) {
   counts.add(counts::kFlowAskers, {}, now.askers);
   counts.add(counts::kFlowSilent, {}, now.silent);
   counts.add(counts::kTxCongested, {}, signals.is_tx_congested() ? 1 : 0);
-}
-
-void collect(CongestionHook const& hook, Snapshot& counts) {
-  counts.add(counts::kHookFailures, {}, hook.failures());
-  counts.add(counts::kHookRuns, {}, hook.runs());
 }
 
 void collect(sched::Stage const& stage, bool is_nf, Snapshot& counts) {

@@ -5,7 +5,6 @@
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
 #include "pipeline/classifier_stage.hpp"
-#include "pipeline/congestion_hook.hpp"
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/flow_signals.hpp"
 #include "pipeline/host_stages.hpp"
@@ -49,13 +48,12 @@ inline constexpr std::string_view kPauses = "catena_flow_pauses_total";         
 inline constexpr std::string_view kWaiting = "catena_flow_waiting_packets_most";  ///< peak in its ring
 inline constexpr std::string_view kRxPauses = "catena_rx_pauses_total";  ///< because packets waited in the chain
 inline constexpr std::string_view kRxPaused = "catena_rx_paused";        ///< now: 1, or 0
+inline constexpr std::string_view kRxPausedTime = "catena_rx_paused_ns_total";
 // between chains of several hosts
 inline constexpr std::string_view kFlowSignals = "catena_flow_signals_total";  ///< by event
 inline constexpr std::string_view kFlowAskers = "catena_flow_askers";          ///< upstream chains, now
 inline constexpr std::string_view kFlowSilent = "catena_flow_silent";    ///< downstream chains without a reply, now
 inline constexpr std::string_view kTxCongested = "catena_tx_congested";  ///< a downstream chain is, now: 1, or 0
-inline constexpr std::string_view kHookRuns = "catena_flow_hook_runs_total";
-inline constexpr std::string_view kHookFailures = "catena_flow_hook_failures_total";
 // by from, at branches after rx or an NF; to: an NF, or tx
 inline constexpr std::string_view kSentToNode = "catena_steered_packets_total";
 inline constexpr std::string_view kMirrored = "catena_mirrored_packets_total";                 ///< copies
@@ -83,7 +81,6 @@ void collect(CongestionMonitor const& monitor, metrics::Snapshot& counts);
 void collect(std::string const& nf, FlowGate const& gate, metrics::Snapshot& counts);
 void collect(SourcePauses const& pauses, metrics::Snapshot& counts);
 void collect(FlowSignals const& signals, metrics::Snapshot& counts);
-void collect(CongestionHook const& hook, metrics::Snapshot& counts);
 void collect(sched::Stage const& stage, bool is_nf, metrics::Snapshot& counts);
 void collect(memory::PacketPool const& pool, metrics::Snapshot& counts);
 void collect(DeviceRecovery const& recovery, metrics::Snapshot& counts);

@@ -57,6 +57,44 @@ bool RateController::is_on() const {
   return is_any_free;
 }
 
+bool SourcePauses::any() const {
+  const std::scoped_lock lock(mutex_);
+  return paused_ > 0;
+}
+
+std::uint64_t SourcePauses::count() const {
+  const std::scoped_lock lock(mutex_);
+  return count_;
+}
+
+std::chrono::nanoseconds SourcePauses::time() const {
+  const std::scoped_lock lock(mutex_);
+  return paused_ == 0 ? time_ : time_ + (std::chrono::steady_clock::now() - began_);
+}
+
+void SourcePauses::begin() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++count_;
+    if (paused_++ > 0) {
+      return;
+    }
+    began_ = std::chrono::steady_clock::now();
+  }
+  changed_.ring();
+}
+
+void SourcePauses::end() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (--paused_ > 0) {
+      return;
+    }
+    time_ += std::chrono::steady_clock::now() - began_;
+  }
+  changed_.ring();
+}
+
 EdgeFilter::EdgeFilter(std::span<const chain::NextNodeTable> tables, std::vector<CongestionMonitor const*> monitors)
     : tables_(tables), monitors_(std::move(monitors)), is_crowded_(monitors_.size()) {}
 

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -116,29 +117,26 @@ class RateController {
   TxPause const* tx_;
 };
 
-/// Whether the sources of a chain are paused, for signals to others. Any thread.
+/// Whether the sources of a chain are paused, for signals to others and for metrics. Any thread.
 class SourcePauses {
  public:
-  bool any() const { return paused_.load(std::memory_order_relaxed) > 0; }
+  bool any() const;
   /// How often a source was paused.
-  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  void begin() {
-    count_.fetch_add(1, std::memory_order_relaxed);
-    if (paused_.fetch_add(1, std::memory_order_relaxed) == 0) {
-      changed_.ring();
-    }
-  }
-  void end() {
-    if (paused_.fetch_sub(1, std::memory_order_relaxed) == 1) {
-      changed_.ring();
-    }
-  }
+  std::uint64_t count() const;
+  /// Time so far during which at least one source was paused. Never less than at an earlier call.
+  std::chrono::nanoseconds time() const;
+  /// A source pauses, or no longer does: as many calls of end() as of begin().
+  void begin();
+  void end();
   /// Rung when any() has changed; for one thread.
   ipc::EventNotifier& changed() { return changed_; }
 
  private:
-  std::atomic<std::uint32_t> paused_{0};
-  std::atomic<std::uint64_t> count_{0};
+  mutable std::mutex mutex_;  ///< guards the next four
+  std::uint32_t paused_ = 0;
+  std::uint64_t count_ = 0;
+  std::chrono::nanoseconds time_{0};               ///< of the pauses that have ended
+  std::chrono::steady_clock::time_point began_{};  ///< of the present pause, if paused_
   ipc::EventNotifier changed_;
 };
 

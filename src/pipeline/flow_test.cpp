@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace catena::runtime {
@@ -121,6 +122,33 @@ TEST_F(FlowTest, who_has_other_ways_to_send_goes_on_until_one_has_its_share) {
   }
   of_slow.look(std::chrono::steady_clock::now());
   EXPECT_TRUE(controller.is_on());
+}
+
+TEST(SourcePauses, count_the_time_in_which_any_source_is_paused) {
+  using std::chrono::milliseconds;
+  SourcePauses pauses;
+  const auto sleep = [] { std::this_thread::sleep_for(milliseconds(10)); };
+  sleep();
+  EXPECT_EQ(pauses.time(), nanoseconds(0)) << "none was paused";
+  const auto began = std::chrono::steady_clock::now();
+  pauses.begin();
+  sleep();
+  const nanoseconds so_far = pauses.time();
+  EXPECT_GE(so_far, milliseconds(10)) << "the present pause counts";
+  EXPECT_TRUE(pauses.any());
+  pauses.begin();
+  sleep();
+  pauses.end();
+  EXPECT_TRUE(pauses.any()) << "one of two";
+  sleep();
+  pauses.end();
+  const nanoseconds all = pauses.time();
+  EXPECT_FALSE(pauses.any());
+  EXPECT_GE(all, milliseconds(30));
+  EXPECT_LE(all, std::chrono::steady_clock::now() - began) << "each moment once, however many were paused";
+  EXPECT_EQ(pauses.count(), 2U);
+  sleep();
+  EXPECT_EQ(pauses.time(), all) << "the pauses are over";
 }
 
 /// NFs in a row, each with its ring and gate; who polls them when is up to the test.

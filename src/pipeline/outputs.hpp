@@ -19,7 +19,7 @@ namespace catena::runtime {
 /// start has truncated no file.
 class Outputs {
  public:
-  /// `sink`: of open_ends(); null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: the system's
+  /// `sink`: of the port; null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: the system's
   /// if a file cannot be created; FailedPrecondition for a capture to a terminal; Cancelled if `give_up` ended the wait
   /// for the reader of a FIFO.
   static Result<Outputs> open(chain::ChainConfig const& config, RunOptions const& options,

@@ -13,7 +13,6 @@
 #include <catena/nf/portable.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <iterator>
@@ -29,11 +28,10 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   options.processes.give_up = give_up;
   options.opens_rx = !options.make_source;
   options.opens_tx = !options.make_sink;
-  std::unique_ptr<Session> session(new Session());
+  std::unique_ptr<Session> session(new Session(options));
   session->config_ = std::move(config);
   session->workers_ = options.workers;
   session->cores_ = options.cores;
-  session->is_traced_ = options.trace || !options.trace_path.empty();
   CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
   session->before_ = std::move(before);
   std::unique_lock<std::mutex> as_it_is;  // the one before, while this one is made
@@ -50,21 +48,28 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
     CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
   } else {
     CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
-    CATENA_RETURN_IF_ERROR(session->open_devices(options));
+    CATENA_RETURN_IF_ERROR(session->open_devices());
   }
-  CATENA_RETURN_IF_ERROR(session->resolve_sharing(options));
+  std::shared_ptr<device::Device> shared_device;  // null: nothing is shared
+  if (options.sharing) {
+    CATENA_ASSIGN_OR_RETURN(
+        shared_device,
+        session->devices_.device_to_share(session->config_.devices, session->has_isolated_on_gpu(), *options.sharing));
+  }
   CATENA_RETURN_IF_ERROR(session->resolve_unit_packets(options));
   session->options_ = options;
   session->options_.new_keys = false;  // for this start, and for no session or change that comes after it
   CATENA_RETURN_IF_ERROR(session->before_ ? session->find_next_nfs(options.new_keys) : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
-  CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
-  CATENA_RETURN_IF_ERROR(session->make_sharing(options));
-  CATENA_RETURN_IF_ERROR(session->make_signals());
-  CATENA_RETURN_IF_ERROR(session->open_ends(options));
+  CATENA_RETURN_IF_ERROR(session->make_device_sides());
+  CATENA_RETURN_IF_ERROR(session->make_sharing(options, std::move(shared_device)));
+  CATENA_RETURN_IF_ERROR(session->flow_->connect(session->config_.flow.signals,
+                                                 session->before_ ? session->before_->session->flow_.get() : nullptr));
+  CATENA_RETURN_IF_ERROR(session->ends_.open_ports(
+      session->config_, options, session->shard_map_of(session->segments_.front()), session->ends_before()));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options.new_keys));
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
-  session->register_counts();
+  session->telemetry_.watch(session->counted_parts());
   return session;
 }
 
@@ -185,12 +190,13 @@ Status Session::make_pools(RunOptions const& options) {
     parts += static_cast<std::uint32_t>(table.targets().size());
   }
   parts = has_classifiers() ? parts : 1;
+  bool are_ends_divided = false;
   if (shards > 1 && segments_.size() == 1) {
     bool by_packet = true;
     for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
       by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
     });
-    CATENA_ASSIGN_OR_RETURN(has_own_ends_, may_divide_ends(config_, options, by_packet, shards));
+    CATENA_ASSIGN_OR_RETURN(are_ends_divided, may_divide_ends(config_, options, by_packet, shards));
   }
   chain::ChainConfig placed = config_;
   for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
@@ -210,26 +216,22 @@ Status Session::make_pools(RunOptions const& options) {
   }
   config_.tuning.pool_slots = placed.tuning.pool_slots;
   config_.flow.mode = placed.flow.mode;
-  const std::uint32_t pools = has_own_ends_ ? shards : 1;
-  if (before_ && before_->session->pools_.size() != pools) {
-    return absl::FailedPreconditionError("its shards divide packets differently");
-  }
-  for (std::uint32_t i = 0; i < pools; ++i) {
-    if (options.make_pool) {
-      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), options.make_pool(queues));
-    } else if (before_) {
-      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), memory::PacketPool::create_beside(
-                                                         before_->session->pools_[i], config_.tuning.unit_packets,
-                                                         queues / pools, parts * shards / pools));
-    } else {
-      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
-                              memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
-                                                         queues / pools, parts * shards / pools));
+  const std::uint32_t pools = are_ends_divided ? shards : 1;
+  if (options.make_pool) {
+    for (std::uint32_t i = 0; i < pools; ++i) {
+      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<memory::PacketPool> pool, options.make_pool(queues));
+      ends_.add_pool(std::move(pool));
     }
+  } else {
+    const Ends::PoolSize size{config_.tuning.pool_slots, config_.tuning.unit_packets, queues / pools,
+                              parts * shards / pools};
+    CATENA_RETURN_IF_ERROR(ends_.make_pools(pools, size, ends_before()));
   }
-  CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(placed, placed.tuning.unit_packets));
+  CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits,
+                          chain::flow_limits(placed, placed.tuning.unit_packets));
+  flow_ = std::make_unique<FlowControl>(std::move(limits));
   const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
-  if (drops_at_tail && shards > 1 && !has_own_ends_) {
+  if (drops_at_tail && shards > 1 && !are_ends_divided) {
     return absl::InvalidArgumentError(concat(config_.flow.position,
                                              ": 'flow' is vanilla, which is for comparisons and runs in one shard; "
                                              "write `shards: 1`"));
@@ -245,12 +247,8 @@ Status Session::make_pools(RunOptions const& options) {
       }
       for (std::uint32_t queue = 0; queue < topology.queues(); ++queue) {
         const bool gets_refused = drops_at_tail && queue == topology.last();
-        shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++,
+        shard.queues.emplace_back(ends_.pool_of(i).arena(), used[i % pools]++,
                                   topology.pushers(queue) + (gets_refused ? before_nfs : 0));
-      }
-      for (std::size_t nf = 0; drops_at_tail && nf < shard.nfs.size(); ++nf) {
-        shard.queues[topology.before_nf(nf)].bound(limits_[segment.part.first + nf].slow_down,
-                                                   shard.queues[topology.last()]);
       }
     }
   }
@@ -305,25 +303,12 @@ bool Session::wants_device() const {
   });
 }
 
-Status Session::open_devices(RunOptions const& options) {
+Status Session::open_devices() {
   if (!wants_device()) {
-    no_device_reason_ = kNobodyOnGpu;
+    devices_.close(kNobodyOnGpu);
     return absl::OkStatus();
   }
-  for (device::DevicePreference const& choice : config_.devices) {
-    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device,
-                            options.open_device ? options.open_device(choice, &no_device_reason_)
-                                                : device::open(choice, &no_device_reason_));
-    if (!device) {
-      if (choice.kind == device::DevicePreference::Kind::kNone) {
-        no_device_reason_ = "the device is 'none'";
-      }
-      opened_.clear();  // one that is missing is missed by the whole chain
-      return absl::OkStatus();
-    }
-    opened_.push_back(std::move(device));
-  }
-  return absl::OkStatus();
+  return devices_.open(config_.devices);
 }
 
 Status Session::resolve_unit_packets(RunOptions const& options) {
@@ -331,12 +316,12 @@ Status Session::resolve_unit_packets(RunOptions const& options) {
     return absl::OkStatus();
   }
   has_chosen_units_ = true;
-  if (opened_.empty()) {
+  if (devices_.opened().empty()) {
     config_.tuning.unit_packets = memory::kDefaultUnitPackets;
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input,
-                          chain::plan_input(config_, sync_for(options, opened_.front()->info())));
+                          chain::plan_input(config_, sync_for(options, devices_.opened().front()->info())));
   const std::vector<nf::Instance*> instances = first_instances();
   for (std::size_t i = 0; i < instances.size(); ++i) {
     CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());
@@ -346,63 +331,31 @@ Status Session::resolve_unit_packets(RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Session::make_device_sides(RunOptions const& options) {
-  if (opened_.empty()) {
-    return absl::OkStatus();
-  }
-  // where each shard has a pool of its own, each has the twin of it, and tables beside it
-  for (std::size_t i = 0; i < std::max(opened_.size(), pools_.size()); ++i) {
-    CATENA_ASSIGN_OR_RETURN(devices_.emplace_back(), DeviceSide::create(opened_[i % opened_.size()], config_, options,
-                                                                        first_instances(), pools_[i % pools_.size()]));
-  }
-  return absl::OkStatus();
+Status Session::make_device_sides() {
+  const auto pools = ends_.pools();
+  return devices_.make_sides(pools.size(), [this, pools](std::shared_ptr<device::Device> device, std::size_t side) {
+    return DeviceSide::create(std::move(device), config_, options_, first_instances(), pools[side % pools.size()]);
+  });
 }
 
-/// Which device NFs share, and what parts of it are made of, where nobody said. NFs in processes of their own open it
-/// themselves: this one only asks it what there is to share.
-Status Session::resolve_sharing(RunOptions& options) {
-  if (!options.sharing) {
-    return absl::OkStatus();
-  }
-  if (config_.devices.size() > 1) {
-    return absl::InvalidArgumentError("--share is for the NFs of one device, and the chain has several");
-  }
-  if (!opened_.empty()) {
-    shared_device_ = opened_.front();
-  } else if (options.open_device && has_isolated_on_gpu()) {
-    std::string why;
-    CATENA_ASSIGN_OR_RETURN(shared_device_, options.open_device(config_.devices.front(), &why));
-  }
-  if (shared_device_ != nullptr && !options.sharing->parts) {
-    const auto part = shared_device_->divide(std::array{1U});
-    if (!part.ok() && !absl::IsUnimplemented(part.status())) {
-      return part.status();
-    }
-    options.sharing->parts = part.ok() ? share::Parts::kGreen : share::Parts::kBlocks;
-  }
-  return absl::OkStatus();
-}
-
-Status Session::make_sharing(RunOptions const& options) {
-  const std::shared_ptr<device::Device> device = std::move(shared_device_);
-  if (!options.sharing || device == nullptr) {
+/// Divides `device` among the NFs on it; null: each has all of its own.
+Status Session::make_sharing(RunOptions const& options, std::shared_ptr<device::Device> device) {
+  if (device == nullptr) {
     return absl::OkStatus();
   }
   // of a chain that brings more than one NF can do, most packets wait for that
   constexpr std::uint64_t kPartThatWaits = 8;
-  std::uint64_t slots = 0;
-  for (auto const& pool : pools_) {
-    slots += pool->slots();
-  }
+  const std::uint64_t slots = ends_.slots();
   const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, device->info()).profile);
   std::vector<GpuSharing::Nf> nfs;
+  std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry const& entry = first_of(i);
-    kernel::DeviceNf const* const kernel = devices_.empty() ? nullptr : devices_.front()->kernel_of(i);
+    kernel::DeviceNf const* const kernel = devices_.side_of(0) == nullptr ? nullptr : devices_.side_of(0)->kernel_of(i);
     if (kernel == nullptr && !is_elsewhere(entry)) {
       continue;
     }
-    shared_by_.push_back(i);
+    positions.push_back(i);
     nfs.push_back({entry.config.name,
                    [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
                    1000.0 * entry.config.latency_limit_us, kernel == nullptr ? 1 : kernel->spec().group_size,
@@ -414,15 +367,13 @@ Status Session::make_sharing(RunOptions const& options) {
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
-  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(*device, *options.sharing, options.partitions, std::move(nfs),
-                                                       static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
-  sharing_options_ = *options.sharing;
-  return absl::OkStatus();
+  return devices_.share(*device, *options.sharing, options.partitions, std::move(positions), std::move(nfs),
+                        static_cast<std::uint32_t>(std::ceil(packets.average_bytes())));
 }
 
 GpuSharing::Traffic Session::traffic() const {
   GpuSharing::Traffic traffic;
-  for (const std::size_t nf : shared_by_) {
+  for (const std::size_t nf : devices_.shared_by()) {
     std::uint64_t packets = 0;
     for (Entry const* entry : entries_[nf]) {
       packets += entry->instance->counters().in;
@@ -447,59 +398,31 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
       }
     }
   }
-  std::uint64_t in_chain = 0;
-  for (auto const& pool : pools_) {
-    in_chain += pool->slots() - pool->free_slots();
-  }
-  return std::min(units * config_.tuning.unit_packets, in_chain);
+  return std::min(units * config_.tuning.unit_packets, ends_.used_slots());
 }
 
-Status Session::open_ends(RunOptions const& options) {
-  if (before_) {
-    for (auto const& source : before_->session->sources_) {
-      sources_.push_back(io::SharedSource::after(*source));
-    }
-    return absl::OkStatus();
-  }
-  CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, shard_map_of(segments_.front())));
-  for (auto& source : ends.sources) {
-    sources_.push_back(std::make_unique<io::SharedSource>(std::move(source)));
-  }
-  opened_sinks_.assign(std::make_move_iterator(ends.sinks.begin()), std::make_move_iterator(ends.sinks.end()));
-  return absl::OkStatus();
-}
-
-trace::SpanLog* Session::trace_of_next_stage(std::string name) {
-  if (!is_traced_) {
-    return nullptr;
-  }
-  trace_names_.push_back(std::move(name));
-  return trace_logs_.emplace_back(std::make_unique<trace::SpanLog>()).get();
-}
+Ends const* Session::ends_before() const { return before_ ? &before_->session->ends_ : nullptr; }
 
 /// `shard`: what is put behind its name in traces.
 void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard) {
-  stage->trace_to(trace_of_next_stage(concat(stage->name(), shard)));
+  stage->trace_to(telemetry_.trace_of(concat(stage->name(), shard)));
   stages_.push_back(std::move(stage));
 }
 
 Status Session::make_stages(RunOptions const& options, std::stop_token const& give_up) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
-    lines_.emplace(pools_.front()->arena());
+    telemetry_.keep_lines(ends_.pool_of(0).arena());
   }
-  RecordLog* const lines = lines_ ? &*lines_ : nullptr;
-  for (auto const& pool : pools_) {
-    reserves_.push_back(std::make_unique<BufferReservation>(*pool));
-  }
+  RecordLog* const lines = telemetry_.lines();
   for (Segment& segment : segments_) {
-    if (segment.part.shards > 1 && !has_own_ends_ && tables_.empty()) {
-      segment.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
+    if (segment.part.shards > 1 && !ends_.are_divided() && tables_.empty()) {
+      segment.order = std::make_unique<SplitOrder>(ends_.pool_of(0).arena().units());
     }
   }
   add_rx(lines);
   for (Segment& segment : segments_) {
     if (segment.part.first != 0) {
-      auto stage = std::make_unique<ReshardStage>(*pools_.front(), merger_of(*(&segment - 1), lines),
+      auto stage = std::make_unique<ReshardStage>(ends_.pool_of(0), merger_of(*(&segment - 1), lines),
                                                   splitter_to(segment, lines), config_.devices.size() > 1);
       reshard_stages_.push_back(stage.get());
       add_host_stage(std::move(stage));
@@ -510,73 +433,21 @@ Status Session::make_stages(RunOptions const& options, std::stop_token const& gi
   for (nf::Instance* instance : first_instances()) {
     nfs.push_back(instance);
   }
-  if (before_) {
-    outputs_ = before_->session->outputs_;
-    for (auto const& sink : before_->session->sinks_) {
-      sinks_.push_back(io::SharedSink::after(*sink));
-    }
-  } else {
-    CATENA_ASSIGN_OR_RETURN(Outputs outputs,
-                            Outputs::open(config_, options, std::move(opened_sinks_.front()), std::move(nfs), give_up));
-    outputs_ = std::make_shared<Outputs>(std::move(outputs));
-    opened_sinks_.front() = outputs_->sink();
-    for (std::shared_ptr<io::Sink>& sink : opened_sinks_) {
-      sinks_.push_back(std::make_unique<io::SharedSink>(std::move(sink)));
-    }
-    opened_sinks_.clear();
-  }
+  CATENA_RETURN_IF_ERROR(ends_.open_outputs(config_, options, std::move(nfs), give_up, ends_before()));
   add_tx(lines);
-  make_gates();
-  if (has_own_ends_) {
+  flow_->attach(config_.flow, flow_paths());
+  if (ends_.are_divided()) {
     group_by_shard();
   }
-  if (options.device_returns && options.open_device && !devices_.empty()) {
-    make_recovery(options);
+  if (options.device_returns) {
+    devices_.return_lost();
   }
   return absl::OkStatus();
 }
 
-void Session::make_recovery(RunOptions const& options) {
-  std::vector<DeviceRecovery::Part> parts;
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    DeviceRecovery::Part part{devices_[i].get(), {}, {}};
-    part.make = [this, options, i]() -> Result<std::unique_ptr<DeviceSide>> {
-      std::string why;
-      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<device::Device> device,
-                              options.open_device(config_.devices[i % config_.devices.size()], &why));
-      if (device == nullptr) {
-        return absl::UnavailableError(why);
-      }
-      return DeviceSide::create(std::move(device), config_, options, first_instances(), pools_[i % pools_.size()]);
-    };
-    if (sharing_ != nullptr) {
-      part.bounds = [this](device::Device& device) { return bounds_on(device); };
-    }
-    for_each_entry([&](std::size_t shard, Entry const& entry) {
-      if (entry.device_stage != nullptr && shard % devices_.size() == i) {
-        part.stages.push_back(entry.device_stage);
-      }
-    });
-    std::stable_sort(part.stages.begin(), part.stages.end(),
-                     [](DeviceStage const* a, DeviceStage const* b) { return a->position() > b->position(); });
-    parts.push_back(std::move(part));
-  }
-  recovery_ = std::make_unique<DeviceRecovery>(std::move(parts));
-}
-
-/// What launches of each NF of the chain take of a device that came back.
-Result<std::vector<kernel::LaunchBounds>> Session::bounds_on(device::Device& device) {
-  CATENA_ASSIGN_OR_RETURN(std::vector<kernel::LaunchBounds> shared, sharing_->bounds_on(device));
-  std::vector<kernel::LaunchBounds> of_chain(config_.nfs.size());
-  for (std::size_t i = 0; i < shared.size(); ++i) {
-    of_chain[shared_by_[i]] = std::move(shared[i]);
-  }
-  return of_chain;
-}
-
 /// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
 void Session::group_by_shard() {
-  const std::size_t shards = sources_.size();
+  const std::size_t shards = ends_.sources().size();
   const std::size_t nfs = (stages_.size() - 2 * shards) / shards;  // those of one process are one stage
   std::vector<std::unique_ptr<PacketStage>> grouped;
   for (std::size_t shard = 0; shard < shards; ++shard) {
@@ -613,37 +484,42 @@ Splitter Session::splitter_to(Segment& segment, RecordLog* lines) {
   const std::size_t first = segment.topology.after_rx();
   if (segment.shards.size() == 1) {
     const bool is_alone = segments_.size() == 1 && !has_classifiers();
-    return {segment.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
+    return {segment.shards.front().queues[first], is_alone ? nullptr : &ends_.reserve_of(0)};
   }
-  return {of_each(segment.shards, first), *pools_.front(), segment.order.get(),
-          shard_map_of(segment),          lines,           *reserves_.front()};
+  return {of_each(segment.shards, first),
+          ends_.pool_of(0),
+          segment.order.get(),
+          shard_map_of(segment),
+          lines,
+          ends_.reserve_of(0)};
 }
 
 Merger Session::merger_of(Segment& segment, RecordLog* lines) {
   std::vector<memory::UnitQueue*> queues = of_each(segment.shards, segment.topology.last());
-  return segment.order ? Merger(std::move(queues), *pools_.front(), *segment.order, lines) : Merger(std::move(queues));
+  return segment.order ? Merger(std::move(queues), ends_.pool_of(0), *segment.order, lines) : Merger(std::move(queues));
 }
 
 void Session::add_rx(RecordLog* lines) {
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
+  for (std::size_t i = 0; i < ends_.sources().size(); ++i) {
     Segment& first = segments_.front();
-    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.topology.after_rx()],
-                                            has_classifiers() ? reserves_[i].get() : nullptr)
-                                 : splitter_to(first, lines);
-    auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
+    Splitter out = ends_.are_divided() ? Splitter(first.shards[i].queues[first.topology.after_rx()],
+                                                  has_classifiers() ? &ends_.reserve_of(i) : nullptr)
+                                       : splitter_to(first, lines);
+    auto rx = std::make_unique<RxStage>(*ends_.sources()[i], ends_.pool_of(i), std::move(out), stop_, lines);
     rx->number_by(version_);
     rx_.push_back(rx.get());
-    add_host_stage(std::move(rx), has_own_ends_ ? concat("/", i) : std::string());
+    add_host_stage(std::move(rx), ends_.are_divided() ? concat("/", i) : std::string());
   }
 }
 
 void Session::add_tx(RecordLog* lines) {
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
+  for (std::size_t i = 0; i < ends_.sources().size(); ++i) {
     Segment& last = segments_.back();
-    Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.topology.last()]) : merger_of(last, lines);
-    auto tx = std::make_unique<TxStage>(*sinks_[i], pool_of(i), std::move(in), outputs_->recorder(), lines);
+    Merger in = ends_.are_divided() ? Merger(last.shards[i].queues[last.topology.last()]) : merger_of(last, lines);
+    auto tx = std::make_unique<TxStage>(*ends_.sinks()[i], ends_.pool_of(i), std::move(in), ends_.outputs().recorder(),
+                                        lines);
     tx_.push_back(tx.get());
-    add_host_stage(std::move(tx), has_own_ends_ ? concat("/", i) : std::string());
+    add_host_stage(std::move(tx), ends_.are_divided() ? concat("/", i) : std::string());
   }
 }
 
@@ -656,11 +532,6 @@ Status Session::add_nf_stages(Segment& segment, RecordLog* lines) {
     }
   }
   return absl::OkStatus();
-}
-
-/// Of an NF that shares the device, its number among those.
-std::size_t Session::number_in_sharing(std::size_t position) const {
-  return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
 }
 
 /// How an NF on the CPU gets the headers of its packets. The stages in front of it are there.
@@ -687,18 +558,18 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
   memory::UnitQueue& in = segment.shards[shard].queues[segment.topology.before_nf(number)];
   memory::UnitQueue& out = segment.shards[shard].queues[segment.topology.after_nf(number)];
   const std::string suffix = segment.shards.size() > 1 ? concat("/", shard) : std::string();
-  const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
+  const std::optional<io::LiveClock> live_clock = ends_.sources().front()->live_clock();
   if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
     if (isolated->number() == 0) {
       add_process_stage(segment, shard, number, isolated->process(), lines);
     }
     return absl::OkStatus();
   }
-  DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();
+  DeviceSide* const device = devices_.side_of(shard);
   kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
-    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines,
-                                              fetch_for(*entry.instance, position)),
+    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, ends_.pool_of(shard), in, out, live_clock,
+                                              lines, fetch_for(*entry.instance, position)),
                    suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();
@@ -708,20 +579,18 @@ Status Session::add_nf_stage(Segment& segment, std::size_t shard, std::size_t nu
                              std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
   options.only_on_device = device->only_on_device(position);
   options.use = &device->use();
-  options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
+  options.trace = telemetry_.trace_of(concat(entry.config.name, suffix));
   options.live_clock = live_clock;
   options.lines = lines;
   options.bounds.max_packets = entry.config.batch_size;
-  if (sharing_ != nullptr) {
-    options.bounds = sharing_->bounds_of(number_in_sharing(position));
+  if (devices_.sharing() != nullptr) {
+    options.bounds = devices_.bounds_of(position);
   }
-  CATENA_ASSIGN_OR_RETURN(auto stage,
-                          DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
+  CATENA_ASSIGN_OR_RETURN(
+      auto stage, DeviceStage::create(*entry.instance, position, *kernel, ends_.pool_of(shard), in, out, options));
   entry.device_stage = stage.get();
   entry.stage = stage.get();
-  if (sharing_ != nullptr) {
-    sharing_->add(number_in_sharing(position), *stage);
-  }
+  devices_.add(shard, *stage);
   stages_.push_back(std::move(stage));
   return absl::OkStatus();
 }

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/core/metrics.hpp"
-#include "base/core/trace.hpp"
 #include "chain/chain_file.hpp"
 #include "chain/named_files.hpp"
 #include "chain/placing.hpp"
 #include "chain/segments.hpp"
-#include "io/shared_ends.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
-#include "pipeline/chrome_trace.hpp"
-#include "pipeline/classifier_stage.hpp"
-#include "pipeline/congestion_hook.hpp"
-#include "pipeline/device_recovery.hpp"
+#include "pipeline/device_manager.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
-#include "pipeline/flow.hpp"
-#include "pipeline/flow_signals.hpp"
+#include "pipeline/ends.hpp"
+#include "pipeline/flow_control.hpp"
 #include "pipeline/gpu_sharing.hpp"
 #include "pipeline/host_stages.hpp"
 #include "pipeline/nf_making.hpp"
-#include "pipeline/outputs.hpp"
 #include "pipeline/report.hpp"
 #include "pipeline/run_options.hpp"
+#include "pipeline/telemetry.hpp"
 #include "pipeline/topology.hpp"
 #include "pipeline/traffic_watch.hpp"
 
@@ -39,7 +33,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace catena::runtime {
@@ -122,16 +115,16 @@ class Session {
   /// Ends run(): rx takes no more packets, and the chain finishes the packets in flight. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// All counts, now.
-  metrics::Snapshot counts() const { return metrics_.read(); }
-  RunProgress progress() const;
+  metrics::Snapshot counts() const { return telemetry_.counts(); }
+  RunProgress progress() const { return telemetry_.progress(); }
   /// The counts now, with their context. After run() it has the NFs' final reports.
   Report report() const;
   /// NF number `nf` of the chain, in its first shard. The session owns it. Read only.
   nf::Instance& instance(std::size_t nf) const { return *first_of(nf).instance; }
   /// After run(): time spans of each stage, if traced.
-  std::vector<StageTrace> traces() const;
+  std::vector<StageTrace> traces() const { return telemetry_.traces(); }
   /// After run(): whether a device still has unfinished work. The process must then exit without closing the device.
-  bool abandoned_device() const;
+  bool abandoned_device() const { return devices_.abandoned(); }
 
  private:
   struct Entry {
@@ -163,7 +156,8 @@ class Session {
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several shards with one source, for the merge
   };
   static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
-  Session() = default;
+  explicit Session(RunOptions const& options)
+      : devices_(options.open_device), telemetry_(options.trace || !options.trace_path.empty()) {}
   /// An NF that replaces an NF of the previous session.
   struct NextNf {
     nf::Instance* instance;
@@ -234,32 +228,23 @@ class Session {
   static Status replicate_process(nf::Registry const& registry, RunOptions const& options, std::span<const Entry> first,
                                   std::vector<Entry>& nfs);
   Status make_pools(RunOptions const& options);
-  memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
-  Status open_devices(RunOptions const& options);
+  Ends const* ends_before() const;
+  Status open_devices();
   Status resolve_unit_packets(RunOptions const& options);
-  Status make_device_sides(RunOptions const& options);
-  Status resolve_sharing(RunOptions& options);
+  Status make_device_sides();
   bool has_isolated_on_gpu() const;
   static bool is_elsewhere(Entry const& entry);
-  std::size_t number_in_sharing(std::size_t position) const;
   Fetch fetch_for(nf::Instance const& instance, std::size_t position) const;
-  Status make_sharing(RunOptions const& options);
+  Status make_sharing(RunOptions const& options, std::shared_ptr<device::Device> device);
   GpuSharing::Traffic traffic() const;
   void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;
-  Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
   Status start_nfs(bool new_keys);
-  Status open_ends(RunOptions const& options);
   Status make_stages(RunOptions const& options, std::stop_token const& give_up);
   void add_rx(RecordLog* lines);
   Status add_nf_stages(Segment& segment, RecordLog* lines);
   Status add_nf_stage(Segment& segment, std::size_t shard, std::size_t number, RecordLog* lines);
-  Status make_signals();
-  void end_signals(bool is_passed_on);
-  void make_gates();
-  std::vector<std::size_t> nfs_after(std::size_t node) const;
-  bool is_before_tx(std::size_t node) const;
-  RateController controller_of(std::size_t node, std::size_t shard) const;
+  FlowPaths flow_paths();
   void add_classifier_stage(Segment& segment, std::size_t shard, std::size_t node, RecordLog* lines);
   bool has_classifiers() const;
   void add_process_stage(Segment& segment, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
@@ -269,16 +254,11 @@ class Session {
   Merger merger_of(Segment& segment, RecordLog* lines);
   void add_tx(RecordLog* lines);
   void group_by_shard();
-  void make_recovery(RunOptions const& options);
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
-  trace::SpanLog* trace_of_next_stage(std::string name);
-  void register_counts();
-  void register_classifier_counts();
-  void register_flow_counts();
+  CountedParts counted_parts() const;
   Status work();
   Status work_on(std::size_t group, std::size_t groups);
   std::string describe_shards() const;
-  double part_done() const;
   static std::string_view placement_of(Entry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
@@ -291,9 +271,7 @@ class Session {
   chain::Location place_;                      ///< of placement_
   chain::SyncOptions placed_with_;             ///< likewise
   std::optional<TrafficWatch> traffic_watch_;  ///< likewise
-  bool is_traced_ = false;
-  bool has_chosen_units_ = false;  ///< the session chose the unit size
-  bool has_own_ends_ = false;      ///< each shard has its own source, sink and pool
+  bool has_chosen_units_ = false;              ///< the session chose the unit size
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_started_{false};
@@ -303,52 +281,26 @@ class Session {
   std::vector<nf::Instance const*> migrated_;  ///< NFs whose state the next session took
   Status outcome_;                             ///< result of run(); valid if has_ended_
   bool is_empty_ = false;                      ///< no packet is in flight; valid if has_ended_
-  bool abandoned_before_ = false;              ///< by the previous session
-  std::string no_device_reason_;
-  std::vector<std::shared_ptr<memory::PacketPool>> pools_;  ///< one, or one per shard; also owned by lost devices
-  std::vector<std::shared_ptr<device::Device>> opened_;     ///< may be empty
-  std::vector<chain::NextNodeTable> tables_;                ///< of a graph: of rx, and of its NFs
-  std::vector<Segment> segments_;                           ///< at least one
-  std::vector<std::vector<Entry*>> entries_;                ///< of each NF of the chain: one for each of its shards
-  std::vector<std::unique_ptr<DeviceSide>> devices_;        ///< shard i uses number i modulo their number; may be empty
-  std::shared_ptr<device::Device> shared_device_;           ///< until its partitions are settled
-  std::unique_ptr<GpuSharing> sharing_;                     ///< null: every NF has the whole device
-  chain::SharingOptions sharing_options_;                   ///< of sharing_
-  std::vector<std::size_t> shared_by_;                      ///< positions of the NFs of sharing_
-  std::optional<PreviousPipeline> before_;                  ///< until this session has taken over from it
-  std::vector<NextNf> next_nfs_;                            ///< while before_ is set
-  std::vector<NextProcess> next_processes_;                 ///< likewise for processes
-  std::vector<std::string> restarted_nfs_;                  ///< NFs that start without the previous state
-  std::vector<std::unique_ptr<io::SharedSource>> sources_;  ///< one, or one for each shard
-  std::shared_ptr<Outputs> outputs_;
-  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;       ///< until sinks_ has them
-  std::vector<std::unique_ptr<io::SharedSink>> sinks_;        ///< as many as sources
-  std::vector<std::unique_ptr<BufferReservation>> reserves_;  ///< of each pool
-  std::vector<chain::FlowLimits> limits_;                     ///< of each NF's ring; empty if rings have no bounds
-  std::vector<std::vector<std::unique_ptr<CongestionMonitor>>> monitors_;  ///< of each NF, in each shard
-  std::deque<FlowGate> gates_;
-  std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF
-  std::vector<std::unique_ptr<EdgeFilter>> edges_;
-  std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; shared with the next session
-  std::shared_ptr<FlowSignals> signals_;                                     ///< null: no host is signalled; likewise
-  std::optional<TxPause> tx_pause_;                                          ///< of signals_
-  std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; likewise
-  std::optional<RecordLog> lines_;
-  std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, if traced
-  std::vector<std::string> trace_names_;
-  std::unique_ptr<DeviceRecovery> recovery_;  ///< null if a lost device stays lost
+  Ends ends_;
+  std::vector<chain::NextNodeTable> tables_;  ///< of a graph: of rx, and of its NFs
+  std::vector<Segment> segments_;             ///< at least one
+  std::vector<std::vector<Entry*>> entries_;  ///< of each NF of the chain: one for each of its shards
+  DeviceManager devices_;
+  std::optional<PreviousPipeline> before_;   ///< until this session has taken over from it
+  std::vector<NextNf> next_nfs_;             ///< while before_ is set
+  std::vector<NextProcess> next_processes_;  ///< likewise for processes
+  std::vector<std::string> restarted_nfs_;   ///< NFs that start without the previous state
+  std::unique_ptr<FlowControl> flow_;
+  Telemetry telemetry_;
   std::vector<std::unique_ptr<PacketStage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
   std::vector<ReshardStage*> reshard_stages_;
-  std::vector<std::pair<std::size_t, ClassifierStage*>> classifiers_;  ///< with their shards
-  metrics::Registry metrics_;
+  std::vector<CountedParts::Branch> classifiers_;
   std::mutex change_mutex_;                ///< for bindings of the stages, and for taking replacements
   std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units received by rx
   /// Replaced instances whose descriptors are still in use.
   std::vector<std::unique_ptr<nf::Instance>> kept_;
-  std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
-  std::atomic<std::int64_t> ended_ns_{0};
 };
 
 }  // namespace catena::runtime

@@ -49,7 +49,7 @@ struct Session::PendingReplacements {
 
 /// Whether stages can take other NFs at all.
 Status Session::can_change() const {
-  if (sharing_ != nullptr) {
+  if (devices_.sharing() != nullptr) {
     return cannot_change({}, "the NFs share their GPU (--share), and its SM partitions are made for the present NFs");
   }
   for (Segment const& segment : segments_) {
@@ -257,7 +257,7 @@ Status Session::check_replacements(PendingReplacements const& made) const {
       }
       const bool has_same_hints =
           now.instance->look([&next](nf::Nf const& before) { return before.hints() == next.nf().hints(); });
-      if (!devices_.empty() && !has_same_hints) {  // the plan is made for all of them
+      if (devices_.side_of(0) != nullptr && !has_same_hints) {  // the plan is made for all of them
         return refuse("it now reads or writes other fields of packets, and so the plan changes");
       }
     }

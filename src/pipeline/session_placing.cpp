@@ -22,11 +22,11 @@ constexpr double kGain = 1.1;
 
 /// Opens the device, which says what it is, and gives it back where no NF comes to it.
 Status Session::place_nfs(nf::Registry const& registry, RunOptions const& options) {
-  CATENA_RETURN_IF_ERROR(open_devices(options));
+  CATENA_RETURN_IF_ERROR(open_devices());
   std::optional<device::DeviceInfo> device;
   placed_with_ = options.sync;
-  if (!opened_.empty()) {
-    device = opened_.front()->info();
+  if (!devices_.opened().empty()) {
+    device = devices_.opened().front()->info();
     placed_with_ = sync_for(options, *device);
   }
   place_ = chain::place_of(options, std::move(device));
@@ -35,9 +35,8 @@ Status Session::place_nfs(nf::Registry const& registry, RunOptions const& option
   const bool is_used = std::ranges::any_of(config_.nfs, [](chain::NfConfig const& entry) {
     return entry.on == plan::Processor::kGpu && entry.isolation != chain::Isolation::kProcess;
   });
-  if (!is_used && !opened_.empty()) {
-    opened_.clear();
-    no_device_reason_ = kNobodyOnGpu;
+  if (!is_used && !devices_.opened().empty()) {
+    devices_.close(kNobodyOnGpu);
   }
   return absl::OkStatus();
 }

@@ -91,9 +91,9 @@ nf_process::Setup Session::setup_of_group(std::span<const chain::NfConfig> group
   nf_process::Setup setup = setup_of(group, config);
   setup.records = !options_.record_path.empty();
   setup.alerts = !options_.eve_path.empty();
-  if (sharing_ != nullptr && is_any_elsewhere) {
-    setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
-                     std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
+  if (devices_.sharing() != nullptr && is_any_elsewhere) {
+    setup.sharing = {std::string(share::to_string(options_.sharing->mode)),
+                     std::string(share::to_string(*options_.sharing->parts)), options_.sharing->compute_units};
   }
   setup.sync = static_cast<std::uint8_t>(options_.sync.mode);
   setup.pushdown = options_.sync.pushdown;
@@ -134,20 +134,16 @@ void Session::add_process_stage(Segment& segment, std::size_t number, std::size_
   for (std::size_t i = 0; i < nfs; ++i) {
     instances.push_back(shard.nfs[first + i].instance.get());
   }
-  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(number),
+  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, ends_.pool_of(number),
                                               shard.queues[segment.topology.before_nf(first)],
                                               shard.queues[segment.topology.after_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
-  if (!limits_.empty()) {
-    std::uint64_t there = 0;
-    for (std::size_t i = 0; i < nfs; ++i) {
-      there += limits_[position + i].in_process;
-    }
-    stage->bound(there);
+  if (const std::optional<std::uint64_t> limit = flow_->limit_in_process(position, position + nfs)) {
+    stage->bound(*limit);
   }
-  for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
+  for (std::size_t i = 0; devices_.sharing() != nullptr && i < nfs; ++i) {
     if (is_elsewhere(shard.nfs[first + i])) {
-      sharing_->add(number_in_sharing(position + i), stage->part_of(i));
+      devices_.add(position + i, stage->part_of(i));
     }
   }
   add_host_stage(std::move(stage), segment.shards.size() > 1 ? concat("/", number) : std::string());

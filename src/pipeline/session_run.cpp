@@ -14,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <future>
@@ -27,56 +26,25 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-std::int64_t now_ns() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
-}
-
 std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
 
 }  // namespace
 
-void Session::register_counts() {
-  for_each_entry([](std::size_t /*shard*/, Entry const& entry) {
-    entry.instance->board().publish(entry.instance->nf());  // a first reader finds them, too
-  });
-  const auto of_nfs = [this](auto collect_entry) {
-    for (std::size_t i = 0; i < config_.shards; ++i) {
-      metrics_.add({{"shard", std::to_string(i)}}, [this, i, collect_entry](metrics::Snapshot& counts) {
-        for_each_entry([&](std::size_t shard, Entry const& entry) {
-          if (shard == i) {
-            collect_entry(entry, counts);
-          }
-        });
-      });
-    }
-  };
-  const auto of_ends = [this](auto const& ends, auto collect_end) {
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      metrics_.add(ends.size() > 1 ? metrics::Labels{{"shard", std::to_string(i)}} : metrics::Labels(),
-                   [end = &*ends[i], collect_end](metrics::Snapshot& counts) { collect_end(*end, counts); });
-    }
-  };
-  // tx before rx: never more out than in
-  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
-  register_classifier_counts();
-  of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
-  register_flow_counts();
-  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
-  of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
-  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
-  for (ReshardStage const* stage : reshard_stages_) {
-    metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
+CountedParts Session::counted_parts() const {
+  CountedParts parts{.rx = {rx_.begin(), rx_.end()},
+                     .tx = {tx_.begin(), tx_.end()},
+                     .branches = classifiers_,
+                     .reshards = {reshard_stages_.begin(), reshard_stages_.end()},
+                     .flow = flow_.get(),
+                     .recovery = devices_.recovery()};
+  for (auto const& pool : ends_.pools()) {
+    parts.pools.push_back(pool.get());
   }
-  of_nfs([](Entry const& entry, metrics::Snapshot& counts) {
-    if (entry.stage != nullptr) {
-      collect(*entry.stage, true, counts);
-    }
+  std::ranges::transform(config_.nfs, std::back_inserter(parts.names), &chain::NfConfig::name);
+  for_each_entry([&parts](std::size_t shard, Entry const& entry) {
+    parts.nfs.push_back({shard, entry.instance.get(), entry.stage});
   });
-  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, false, counts); });
-  if (recovery_ != nullptr) {
-    metrics_.add({}, [recovery = recovery_.get()](metrics::Snapshot& counts) { collect(*recovery, counts); });
-  }
+  return parts;
 }
 
 Status Session::start() {
@@ -92,25 +60,21 @@ Status Session::start() {
                ? absl::OkStatus()
                : absl::FailedPreconditionError("the chain to be replaced has ended");
   }
-  for (auto const& source : sources_) {
-    source->start();
-  }
+  ends_.start();
   return absl::OkStatus();
 }
 
 Status Session::run() {
-  began_ns_ = now_ns();
+  telemetry_.begin();
   CATENA_RETURN_IF_ERROR(start());
   try {
     outcome_ = run_to_end();
   } catch (std::exception const& error) {  // out of memory, or of threads; who comes next must not wait for ever
     outcome_ = absl::ResourceExhaustedError(error.what());
-    for (auto const& source : sources_) {
-      source->stop();
-    }
+    ends_.stop();
   }
-  end_signals(is_followed());
-  ended_ns_ = now_ns();
+  flow_->end(is_followed());
+  telemetry_.end();
   has_ended_ = true;
   return outcome_;
 }
@@ -119,7 +83,7 @@ Status Session::run_to_end() {
   Status status = before_ ? take_over() : absl::OkStatus();
   if (status.ok()) {
     const DeviceMonitor device_monitor(
-        recovery_.get(), sharing_.get(), [this] { return traffic(); }, [this] { return admit_recovery(); });
+        devices_.recovery(), devices_.sharing(), [this] { return traffic(); }, [this] { return admit_recovery(); });
     status = work();
   }
   End open = End::kOpen;
@@ -132,25 +96,18 @@ Status Session::run_to_end() {
   for (RxStage const* rx : rx_) {
     status.Update(rx->error());
   }
-  for (auto const& source : sources_) {
-    source->stop();  // where another stage's error ended the run
-  }
-  if (!is_passed_on) {
-    status.Update(outputs_->finish(traces()));
-  }
-  for (auto const& sink : sinks_) {
-    status.Update(is_passed_on ? sink->finish() : absl::OkStatus());
-  }
+  ends_.stop();  // where another stage's error ended the run
+  status.Update(ends_.finish(telemetry_.traces(), is_passed_on));
   return status;
 }
 
 /// Stages and workers of group number `group` of `groups`: whole shards. As sched::run_stages().
 Status Session::work_on(std::size_t group, std::size_t groups) {
   const auto begin_of = [groups](std::size_t of, std::size_t all) { return of * all / groups; };
-  const std::size_t stages_of_source = stages_.size() / sources_.size();
+  const std::size_t stages_of_source = stages_.size() / ends_.sources().size();
   std::vector<sched::Stage*> stages;
-  const std::size_t end = begin_of(group + 1, sources_.size()) * stages_of_source;
-  for (std::size_t i = begin_of(group, sources_.size()) * stages_of_source; i < end; ++i) {
+  const std::size_t end = begin_of(group + 1, ends_.sources().size()) * stages_of_source;
+  for (std::size_t i = begin_of(group, ends_.sources().size()) * stages_of_source; i < end; ++i) {
     stages.push_back(stages_[i].get());
   }
   const std::size_t first_worker = begin_of(group, workers_);
@@ -169,7 +126,7 @@ Status Session::work_on(std::size_t group, std::size_t groups) {
 /// Lets workers poll the stages to their end. Where shards have nothing in common each has workers of its own, so that
 /// its packets stay near them.
 Status Session::work() {
-  const std::size_t groups = has_own_ends_ ? std::min<std::size_t>(workers_, sources_.size()) : 1;
+  const std::size_t groups = ends_.are_divided() ? std::min<std::size_t>(workers_, ends_.sources().size()) : 1;
   std::vector<std::future<Status>> others;
   Status status;
   for (std::size_t group = 1; group < groups && status.ok(); ++group) {
@@ -202,24 +159,8 @@ void Session::finish_nfs(Status& status, bool is_passed_on) {
   });
 }
 
-std::vector<StageTrace> Session::traces() const {
-  std::vector<StageTrace> traces;
-  for (std::size_t i = 0; i < trace_logs_.size(); ++i) {
-    traces.push_back({trace_names_[i], trace_logs_[i].get()});
-  }
-  return traces;
-}
-
 std::optional<plan::Plan> Session::plan() const {
-  return devices_.empty() ? std::nullopt : std::optional(devices_.front()->plan());
-}
-
-bool Session::abandoned_device() const {
-  bool abandoned = abandoned_before_;
-  for_each_entry([&abandoned](std::size_t /*shard*/, Entry const& entry) {
-    abandoned = abandoned || (entry.device_stage != nullptr && entry.device_stage->abandoned());
-  });
-  return abandoned;
+  return devices_.side_of(0) == nullptr ? std::nullopt : std::optional(devices_.side_of(0)->plan());
 }
 
 /// "2: fw and ids by flow, nat in one, rt by flow".
@@ -237,7 +178,7 @@ std::string Session::describe_shards() const {
     parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
   }
   return fmt::format("{}: {}{}", config_.shards, fmt::join(parts, ", "),
-                     has_own_ends_ ? ", each with its part of rx and a tx of its own" : "");
+                     ends_.are_divided() ? ", each with its part of rx and a tx of its own" : "");
 }
 
 std::vector<std::string> Session::start_report() const {
@@ -253,22 +194,22 @@ std::vector<std::string> Session::start_report() const {
       lines.push_back(concat(nf::kWarning, warning));
     }
   }
-  for (auto const& device : opened_) {
+  for (auto const& device : devices_.opened()) {
     lines.push_back(concat("device   ", describe(device->info())));
   }
-  if (!devices_.empty()) {
-    DeviceSide const& first = *devices_.front();
-    if (!no_device_reason_.empty()) {
-      lines.push_back(concat("         not used: ", no_device_reason_));
+  std::string const& why_not = devices_.why_not();
+  if (DeviceSide const* const first = devices_.side_of(0); first != nullptr) {
+    if (!why_not.empty()) {
+      lines.push_back(concat("         not used: ", why_not));
     }
-    lines.push_back(concat("sync     ", plan::to_string(first.plan().mode), ", by ", first.costs_from()));
+    lines.push_back(concat("sync     ", plan::to_string(first->plan().mode), ", by ", first->costs_from()));
     if (has_chosen_units_) {
       lines.push_back(concat("         in units of ", config_.tuning.unit_packets, " packets"));
     }
-    if (sharing_ != nullptr) {
-      std::string line = concat("share    ", sharing_->describe());
-      for (GpuSharing::Allocation const& part : sharing_->allocations()) {
-        line += concat("\n         ", sharing_->describe(part));
+    if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+      std::string line = concat("share    ", sharing->describe());
+      for (GpuSharing::Allocation const& part : sharing->allocations()) {
+        line += concat("\n         ", sharing->describe(part));
       }
       lines.push_back(std::move(line));
     }
@@ -276,13 +217,13 @@ std::vector<std::string> Session::start_report() const {
       lines.emplace_back("         for a simple IMIX: the traffic of rx is unknown before the run");
     }
   } else if (wants_device()) {
-    lines.push_back(concat("device   not used: NFs placed `on: gpu` run on the CPU", indented(no_device_reason_, 9)));
+    lines.push_back(concat("device   not used: NFs placed `on: gpu` run on the CPU", indented(why_not, 9)));
   } else if (placement_ && placement_->device.empty()) {
-    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
+    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(why_not, 9)));
   } else {
-    lines.push_back(concat("device   not used (", no_device_reason_, ")"));
+    lines.push_back(concat("device   not used (", why_not, ")"));
   }
-  lines.push_back(concat("rx       ", sources_.front()->describe()));
+  lines.push_back(concat("rx       ", ends_.sources().front()->describe()));
   if (config_.shards > 1) {
     lines.push_back(concat("shards   ", describe_shards()));
   }
@@ -305,100 +246,54 @@ std::vector<std::string> Session::start_report() const {
     }
     lines.push_back(std::move(line));
   }
-  lines.push_back(concat("tx       ", outputs_->sink()->describe()));
-  if (std::string const* path = outputs_->trace_path(); path != nullptr) {
+  lines.push_back(concat("tx       ", ends_.outputs().sink()->describe()));
+  if (std::string const* path = ends_.outputs().trace_path(); path != nullptr) {
     lines.push_back(concat("trace    ", *path));
   }
   return lines;
 }
 
-/// Not from a snapshot: that asks each NF's thread for what it alone knows, which takes time.
-RunProgress Session::progress() const {
-  RunProgress progress;
-  for (TxStage const* tx : tx_) {
-    const io::SinkCounts sink = tx->sink().counts();
-    progress.sent += sink.sent;
-    for (io::NamedCount const& drop : sink.drops) {
-      progress.dropped += drop.count;
-    }
-  }
-  for_each_entry([&progress](std::size_t /*shard*/, Entry const& entry) {
-    for (auto const& [reason, count] : entry.instance->drops()) {
-      progress.dropped += count;
-    }
-  });
-  for (auto const& [shard, classifier] : classifiers_) {
-    progress.dropped += classifier->dropped() + classifier->unmatched() + classifier->malformed();
-  }
-  progress.part_done = part_done();
-  for (RxStage const* rx : rx_) {
-    progress.dropped += rx->refused();
-  }
-  for (Segment const& segment : segments_) {
-    for (Shard const& shard : segment.shards) {
-      for (memory::UnitQueue const& queue : shard.queues) {
-        progress.dropped += queue.refused();
-      }
-    }
-  }
-  for (RxStage const* rx : rx_) {  // last: never more out than in
-    progress.received += rx->packets();
-  }
-  return progress;
-}
-
-/// The slowest source's.
-double Session::part_done() const {
-  double part = sources_.front()->part_done();
-  for (auto const& source : sources_) {
-    part = std::min(part, source->part_done());
-  }
-  return part;
-}
-
 Report Session::report() const {
-  const metrics::Snapshot counts = metrics_.read();
+  const metrics::Snapshot counts = telemetry_.counts();
   Report report = runtime::report_of(counts);
   report.chain = config_.name;
-  report.device_note = no_device_reason_;
+  report.device_note = devices_.why_not();
   report.device = "none";
-  report.cpu_instead_of_gpu = devices_.empty() && wants_device();
-  if (!devices_.empty()) {
+  DeviceSide const* const side = devices_.side_of(0);
+  report.cpu_instead_of_gpu = side == nullptr && wants_device();
+  if (side != nullptr) {
     std::vector<std::string> names;
-    for (auto const& device : opened_) {
+    for (auto const& device : devices_.opened()) {
       names.push_back(describe(device->info()));
     }
     report.device = fmt::format("{}", fmt::join(names, " + "));
-    report.sync = plan::to_string(devices_.front()->plan().mode);
-    report.costs_from = devices_.front()->costs_from();
+    report.sync = plan::to_string(side->plan().mode);
+    report.costs_from = side->costs_from();
   }
   report.has_flow = !config_.flow.position.empty();
   report.rx = config_.rx.kind->describe(config_.rx);
   report.tx = config_.tx.kind->describe(config_.tx);
   report.workers = workers_;
-  if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
-    const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
-    report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
-  }
-  if (sharing_ != nullptr) {
-    report.sharing = concat(sharing_->describe(), sharing_->is_over() ? ", until the device was lost" : "");
-    report.sharing_changes = sharing_->changes();
+  report.seconds = telemetry_.seconds();
+  if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+    report.sharing = concat(sharing->describe(), sharing->is_over() ? ", until the device was lost" : "");
+    report.sharing_changes = sharing->changes();
     for (GpuSharing::Allocation const& part :
-         sharing_->is_over() ? std::vector<GpuSharing::Allocation>() : sharing_->allocations()) {
-      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part), part.is_taken});
+         sharing->is_over() ? std::vector<GpuSharing::Allocation>() : sharing->allocations()) {
+      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing->describe(part), part.is_taken});
     }
   }
   double offered_per_second = 0;
-  for (auto const& source : sources_) {
+  for (auto const& source : ends_.sources()) {
     offered_per_second += source->offered_per_second();
   }
   report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
   }
-  for (auto const& [shard, classifier] : classifiers_) {
-    if (shard == 0) {
-      report.classifiers.push_back(report_of_classifier(classifier->from(), counts));
+  for (CountedParts::Branch const& branch : classifiers_) {
+    if (branch.shard == 0) {
+      report.classifiers.push_back(report_of_classifier(branch.stage->from(), counts));
     }
   }
   const auto divided =

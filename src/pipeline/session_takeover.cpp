@@ -63,7 +63,7 @@ bool Session::is_divided_by_nf() const {
 Status Session::check_before() const {
   Session const& before = *before_->session;
   CATENA_RETURN_IF_ERROR(chain::has_same_ends(before.config_, config_));
-  if (before.is_traced_ || is_traced_) {
+  if (before.telemetry_.is_traced() || telemetry_.is_traced()) {
     return absl::FailedPreconditionError("its launches are traced, and a trace is of one chain");
   }
   if (before.waiting_replacements() > 0) {
@@ -229,17 +229,11 @@ bool Session::transfer_ports(std::vector<nf::Instance const*> migrated,
     return false;
   }
   migrated_ = std::move(migrated);
-  bool all = true;
-  for (auto const& source : sources_) {
-    all = source->transfer() && all;
-  }
   End open = End::kOpen;
-  if (!all || !end_.compare_exchange_strong(open, End::kPassedOn)) {
+  if (!ends_.pass_on_sources() || !end_.compare_exchange_strong(open, End::kPassedOn)) {
     return false;
   }
-  for (auto const& sink : sinks_) {
-    sink->transfer();
-  }
+  ends_.pass_on_sinks();
   for (nf_process::NfProcess* const process : processes) {
     process->transfer_state();
   }
@@ -250,9 +244,9 @@ bool Session::transfer_ports(std::vector<nf::Instance const*> migrated,
 /// Slots of pool number `pool` that are not for packets which wait, so that the session before can end.
 std::uint32_t Session::slots_for_previous(std::size_t pool) const {
   Session const& before = *before_->session;
-  const std::uint32_t of_copies = before.reserves_[pool]->slots_wanted_from(0);
-  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll +
-         pools_[pool]->unit_packets();
+  const std::uint32_t of_copies = before.ends_.reserve_of(pool).slots_wanted_from(0);
+  memory::PacketPool const& own = ends_.pool_of(pool);
+  return std::max(own.slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll + own.unit_packets();
 }
 
 /// Waits for the end of the session before, and until processes have what those before left. What arrives meanwhile is
@@ -276,8 +270,8 @@ Status Session::take_over() {
     bool worked = false;
     bool is_full = false;
     for (std::size_t i = 0; i < rx_.size(); ++i) {
-      const bool has_room = pools_[i]->free_slots() > slots_for_previous(i);
-      if (has_room && !stop_ && !sources_[i]->finished()) {  // its end is for the run
+      const bool has_room = ends_.pool_of(i).free_slots() > slots_for_previous(i);
+      if (has_room && !stop_ && !ends_.sources()[i]->finished()) {  // its end is for the run
         const Result<Progress> progress = rx_[i]->poll();
         worked = worked || (progress.ok() && *progress == Progress::kWorked);
       }
@@ -285,21 +279,21 @@ Status Session::take_over() {
     }
     if (is_full != waits) {
       waits = is_full;
-      waits ? pauses_->begin() : pauses_->end();
+      waits ? flow_->pauses().begin() : flow_->pauses().end();
     }
     if (!worked) {
       std::this_thread::sleep_for(kRest);
     }
   }
   if (waits) {
-    pauses_->end();
+    flow_->pauses().end();
   }
-  for (std::size_t i = 0; i < sinks_.size(); ++i) {
-    sinks_[i]->take_over(*before.sinks_[i]);
+  for (std::size_t i = 0; i < rx_.size(); ++i) {
+    ends_.sinks()[i]->take_over(*before.ends_.sinks()[i]);
     rx_[i]->begin_with_chain();
   }
   const std::lock_guard lock(change_mutex_);  // who comes next finds all that there is
-  abandoned_before_ = before.abandoned_device();
+  devices_.note_abandoned(before.devices_);
   if (!before.is_empty_) {
     // what is still inside has its slots for ever
     Status status(before.outcome_.code(),
@@ -309,7 +303,7 @@ Status Session::take_over() {
     before_.reset();
     return status;
   }
-  if (Recorder* const recorder = outputs_->recorder(); recorder != nullptr) {
+  if (Recorder* const recorder = ends_.outputs().recorder(); recorder != nullptr) {
     std::vector<nf::Instance const*> nfs;
     for (nf::Instance* instance : first_instances()) {
       nfs.push_back(instance);
@@ -337,11 +331,11 @@ Status Session::take_over() {
 
 /// What comes after the last packet that rx of the session before takes.
 void Session::take_ports(Session& before) {
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    while (!before.sources_[i]->has_ended()) {
+  for (std::size_t i = 0; i < rx_.size(); ++i) {
+    while (!before.ends_.sources()[i]->has_ended()) {
       std::this_thread::sleep_for(kRest);
     }
-    sources_[i]->take_over(*before.sources_[i]);
+    ends_.sources()[i]->take_over(*before.ends_.sources()[i]);
     rx_[i]->start_receiving(before.rx_[i]->next_index());
   }
 }

@@ -54,6 +54,7 @@ TEST(Exposition, a_family_is_in_one_place_and_the_same_labels_once) {
 TEST(Exposition, nanoseconds_become_seconds) {
   ChainView view = chain("a");
   view.counts.add("catena_stage_busy_ns_total", {{"stage", "rx"}}, 1'500'000'000);
+  view.counts.add("catena_rx_paused_ns_total", {}, 2'500'000'000);
   Histogram times;
   times.add(900);
   times.add(1'000'000, 3);
@@ -62,6 +63,8 @@ TEST(Exposition, nanoseconds_become_seconds) {
   view.report.emplace();
   const std::string text = exposition({view}, {}, "1");
   EXPECT_THAT(text, HasSubstr("catena_stage_busy_seconds_total{chain=\"a\",stage=\"rx\"} 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE catena_rx_paused_seconds_total counter\n"
+                              "catena_rx_paused_seconds_total{chain=\"a\"} 2.5\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE catena_latency_seconds histogram\n"));
   EXPECT_THAT(text, HasSubstr("catena_latency_seconds_count{chain=\"a\"} 5\n"));
   EXPECT_THAT(text, HasSubstr("catena_latency_seconds_bucket{chain=\"a\",le=\"1e-06\"} 1\n"));

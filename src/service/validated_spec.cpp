@@ -42,10 +42,6 @@ Status check_devices(chain::ChainConfig const& config, Caller const& caller) {
                                                 "': only root may give interfaces and DPDK devices to a service"));
     }
   }
-  if (config.flow.hook && has_other_rights(caller)) {
-    return absl::PermissionDeniedError(
-        concat(config.file, ": 'hook': only root may give commands to a service: they have its rights"));
-  }
   return absl::OkStatus();
 }
 

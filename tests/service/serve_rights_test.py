@@ -108,12 +108,6 @@ class Rights(TenantTest):
                 self.assertEqual(status, 403)
                 self.assertIn("only root", answer["error"])
 
-    def test_a_user_gives_no_command(self):
-        file = self.chain_of(ANN, "a", more="  flow: {hook: {command: [/bin/true]}}\n")
-        status, answer = self.apply(self.service, file, user=ANN)
-        self.assertEqual(status, 403)
-        self.assertIn("only root may give commands", answer["error"])
-
     def test_a_user_sees_nothing_of_the_process(self):
         maps = self.folder / "innocent"
         os.symlink("/proc/self/maps", maps)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/core/metrics.hpp"
+#include "base/core/trace.hpp"
+#include "nf/instance.hpp"
+#include "packet/memory/packet_pool.hpp"
+#include "pipeline/chrome_trace.hpp"
+#include "pipeline/classifier_stage.hpp"
+#include "pipeline/device_recovery.hpp"
+#include "pipeline/flow_control.hpp"
+#include "pipeline/host_stages.hpp"
+#include "pipeline/report.hpp"
+#include "pipeline/stage.hpp"
+#include "pipeline/unit_records.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena::runtime {
+
+/// The parts of a chain that count.
+struct CountedParts {
+  /// An NF in one shard.
+  struct Nf {
+    std::size_t shard = 0;
+    nf::Instance* instance = nullptr;
+    PacketStage const* stage = nullptr;  ///< null: an earlier NF in the same process has the stage
+  };
+  struct Branch {
+    std::size_t shard = 0;
+    ClassifierStage const* stage = nullptr;
+  };
+  std::vector<RxStage const*> rx = {};
+  std::vector<TxStage const*> tx = {};  ///< as many
+  std::vector<memory::PacketPool const*> pools = {};
+  std::vector<Nf> nfs = {};
+  std::vector<Branch> branches = {};    ///< of a graph
+  std::vector<std::string> names = {};  ///< of the NFs, by their numbers in the tables of `branches`
+  std::vector<ReshardStage const*> reshards = {};
+  FlowControl const* flow = nullptr;
+  DeviceRecovery const* recovery = nullptr;  ///< null: a lost device stays lost
+};
+
+/// Shows the work of a chain: counts, progress, the time it has run, spans of its stages for a trace, and the
+/// lines of packets on their way to the output files.
+/// Call order: trace_of(), keep_lines() while stages are made -> watch() -> begin() -> end(). By one thread, unless
+/// stated otherwise.
+class Telemetry {
+ public:
+  /// `is_traced`: whether stages note their spans.
+  explicit Telemetry(bool is_traced) : is_traced_(is_traced) {}
+  Telemetry(Telemetry const&) = delete;
+  Telemetry& operator=(Telemetry const&) = delete;
+
+  bool is_traced() const { return is_traced_; }
+  /// The log for the spans of a further stage; null if not traced. It lives as long as this.
+  trace::SpanLog* trace_of(std::string stage);
+  /// Keeps lines for the units of `arena`, which outlives this.
+  void keep_lines(memory::Arena const& arena) { lines_.emplace(arena); }
+  /// Null if no lines are kept.
+  RecordLog* lines() { return lines_ ? &*lines_ : nullptr; }
+  /// Registers the counts of all `parts`, which outlive this.
+  void watch(CountedParts const& parts);
+  /// The run begins, and ends, now.
+  void begin();
+  void end();
+
+  // Any thread, after watch().
+  metrics::Snapshot counts() const { return metrics_.read(); }
+  /// From few counts, at once: a snapshot asks the thread of each NF, which takes time.
+  RunProgress progress() const;
+  /// Of the run so far, or of all of it; 0 before begin().
+  double seconds() const;
+  /// The spans of each stage, in the order of trace_of(). After the run.
+  std::vector<StageTrace> traces() const;
+
+ private:
+  void watch_progress(CountedParts const& parts);
+
+  bool is_traced_;
+  std::vector<std::string> traced_;  ///< names of stages
+  std::vector<std::unique_ptr<trace::SpanLog>> spans_;
+  std::optional<RecordLog> lines_;
+  metrics::Registry metrics_;
+  std::vector<std::function<void(RunProgress&)>> progress_;  ///< each adds its part
+  std::atomic<std::int64_t> began_ns_{0};                    ///< 0: not yet
+  std::atomic<std::int64_t> ended_ns_{0};                    ///< likewise
+};
+
+}  // namespace catena::runtime
