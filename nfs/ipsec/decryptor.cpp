@@ -127,7 +127,7 @@ Decryptor::Decryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<Sta
 ReplayWindow Decryptor::first_window(std::uint32_t number) const {
   // where numbers are extended both ends must agree on the high half of the first one
   Association const& association = sessions_[number].association;
-  return {association.replay_window, association.extended_sequence ? association.first_sequence - 1 : 0};
+  return ReplayWindow(association.replay_window, association.extended_sequence ? association.first_sequence - 1 : 0);
 }
 
 void Decryptor::begin(std::uint32_t number) {

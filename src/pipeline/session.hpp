@@ -171,6 +171,8 @@ class Session {
   };
   bool transfer_ports(std::vector<nf::Instance const*> migrated, std::vector<nf_process::NfProcess*> const& processes);
   bool is_divided_by_nf() const;
+  Entry const* divider_of(std::size_t nf) const;
+  bool is_divided_as_before(std::size_t nf, std::size_t theirs) const;
   bool reopen_files_of_previous(std::size_t nf);
   void find_next_processes(std::size_t first);
   bool continues_as_process(std::size_t nf) const;

@@ -94,6 +94,24 @@ bool Session::reopen_files_of_previous(std::size_t nf) {
   return all;
 }
 
+/// The NF that says which shard gets a packet for NF number `nf`; null: packets are divided by flow, or not at all.
+Session::Entry const* Session::divider_of(std::size_t nf) const {
+  auto const& segment = *std::ranges::find_if(segments_, [nf](Segment const& each) { return nf < each.part.end; });
+  return segment.part.shards > 1 && segment.part.divided_by ? &first_of(*segment.part.divided_by) : nullptr;
+}
+
+/// Whether packets for NF number `nf` go to the same shards as those for number `theirs` of the session before. An NF
+/// that divides them, and replaces one that did, divides them alike: see Nf::prepare_migration().
+bool Session::is_divided_as_before(std::size_t nf, std::size_t theirs) const {
+  Entry const* const next = divider_of(nf);
+  Entry const* const now = before_->session->divider_of(theirs);
+  if (next == nullptr || now == nullptr) {
+    return next == now;
+  }
+  return next->config.name == now->config.name && next->config.type == now->config.type &&
+         as_isolated(*next->instance) == nullptr && as_isolated(*now->instance) == nullptr;
+}
+
 /// NFs of which there is one with the same name and type in the session before, and which keep what packets leave in
 /// them. FailedPrecondition where one of them cannot go on for the other.
 Status Session::find_next_nfs(bool new_keys) {
@@ -129,10 +147,8 @@ Status Session::find_next_nfs(bool new_keys) {
     if (is_isolated && continues_as_process(nf)) {
       continue;
     }
-    // of several shards, packets must come to the same one
-    const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf());
     if (is_isolated || theirs.config.type != mine.config.type || found->size() != entries_[nf].size() ||
-        is_divided_otherwise) {
+        !is_divided_as_before(nf, static_cast<std::size_t>(found - before.entries_.begin()))) {
       restarted_nfs_.push_back(mine.config.name);
       continue;
     }

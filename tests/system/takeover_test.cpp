@@ -282,7 +282,7 @@ TEST_F(Takeover, nfs_in_both_go_on_with_what_they_know_of_flows) {
 
 /// A flow keeps its port and is one flow of the monitor, and an association goes on with its numbers.
 TEST_F(Takeover, nfs_in_several_shards_go_on_with_what_they_know_of_flows) {
-  constexpr std::size_t kFlows = 40;
+  static constexpr std::size_t kFlows = 40;
   const auto ends = [this](std::string_view output) {
     return fmt::format("  rx: {{generator: {{packet: 100, flows: {}, rate: 20000}}}}\n  tx: {{pcap: {}}}\n", kFlows,
                        folder_.path(output));

@@ -250,7 +250,7 @@ void ConformanceTest::a_replacement_divides_packets_among_shards_as_before() {
       }
     }
   }
-  const PacketStore store(frames);
+  PacketStore store(frames);
   const std::unique_ptr<Sharder> sharder_before = before->sharder();
   const std::unique_ptr<Sharder> sharder_after = after->sharder();
   for (std::uint32_t i = 0; i < store.size(); ++i) {
