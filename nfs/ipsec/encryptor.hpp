@@ -11,7 +11,7 @@ namespace catena::ipsec {
 /// Plain packets to ESP. The first association in file order with a matching selector carries the packet.
 class Encryptor final : public IpsecNf {
  public:
-  /// `mtu`: longest outer datagram, bytes. `owners`: of the NF that this one replicates.
+  /// `mtu`: longest outer datagram, bytes. `owners`: of the replicated NF.
   Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
             std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard,
             std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors = make_budget(),

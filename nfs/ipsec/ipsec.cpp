@@ -139,6 +139,38 @@ Status name_outputs(nf::Config& config) {
 
 }  // namespace
 
+Owners::Owners(std::vector<std::string> names, std::uint32_t shards) : names_(std::move(names)) {
+  for (std::size_t number = 0; number < names_.size(); ++number) {
+    shards_.push_back(static_cast<std::uint32_t>(number % shards));
+    by_name_.emplace(names_[number], shards_.back());
+  }
+}
+
+void Owners::continue_from(Owners const& before) {
+  std::unordered_map<std::string, std::uint32_t> by_name = before.by_name_;
+  for (std::size_t number = 0; number < names_.size(); ++number) {
+    shards_[number] = by_name.emplace(names_[number], shards_[number]).first->second;
+  }
+  by_name_ = std::move(by_name);
+}
+
+IpsecNf::IpsecNf(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
+                 std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard, std::shared_ptr<Owners> owners)
+    : tunnels_(std::move(tunnels)),
+      states_(std::move(states)),
+      sessions_(tunnels_->sessions),
+      crypto_(std::move(crypto)),
+      shard_(shard),
+      owners_(std::move(owners)) {
+  if (owners_ == nullptr) {
+    std::vector<std::string> names;
+    for (Session const& session : sessions_) {
+      names.push_back(state_name(session.association));
+    }
+    owners_ = std::make_shared<Owners>(std::move(names), shard.count);
+  }
+}
+
 std::string IpsecNf::state_name(Association const& association) const {
   return ipsec::state_name(association, tunnels_->direction, *crypto_);
 }
@@ -274,9 +306,9 @@ Status IpsecNf::prepare_migration(nf::Nf const& before) {
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     const auto found = before_by_name.find(state_name(sessions_[i].association));
     same_before_.push_back(found == before_by_name.end() ? std::nullopt : std::optional(found->second));
-    if (same_before_.back()) {
-      owners_->set(i, (*old.owners_)[*same_before_.back()]);
-    }
+  }
+  owners_->continue_from(*old.owners_);
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     begin(i);
   }
   std::unordered_set<std::string_view> opened;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 /// ESP in tunnel mode (RFC 4303) with AES-128-CTR (RFC 3686) and HMAC-SHA1-96 (RFC 2404), in one direction.
@@ -77,18 +78,16 @@ struct Tunnels {
 /// The shard of each association, in file order. Immutable from the first packet on.
 class Owners {
  public:
-  /// Association a belongs to shard a % `shards`.
-  Owners(std::size_t associations, std::uint32_t shards) {
-    for (std::size_t number = 0; number < associations; ++number) {
-      shards_.push_back(static_cast<std::uint32_t>(number % shards));
-    }
-  }
+  /// `names`: of the associations' states. Association a belongs to shard a % `shards`.
+  Owners(std::vector<std::string> names, std::uint32_t shards);
   std::uint32_t operator[](std::size_t number) const { return shards_[number]; }
-  /// For an association that had this shard in the NF before.
-  void set(std::size_t number, std::uint32_t shard) { shards_[number] = shard; }
+  /// Associations with a shard in `before`, or in an earlier NF, keep it: it has their states.
+  void continue_from(Owners const& before);
 
  private:
+  std::vector<std::string> names_;
   std::vector<std::uint32_t> shards_;
+  std::unordered_map<std::string, std::uint32_t> by_name_;  ///< of all NFs so far
 };
 
 /// Number of states kept between runs by these NFs, counted by start().
@@ -142,14 +141,9 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   std::vector<std::string> start_report() const override;
 
  protected:
+  /// `owners`: of the replicated NF, else null.
   IpsecNf(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
-          std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard, std::shared_ptr<Owners> owners)
-      : tunnels_(std::move(tunnels)),
-        states_(std::move(states)),
-        sessions_(tunnels_->sessions),
-        crypto_(std::move(crypto)),
-        shard_(shard),
-        owners_(owners != nullptr ? std::move(owners) : std::make_shared<Owners>(sessions_.size(), shard.count)) {}
+          std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard, std::shared_ptr<Owners> owners);
 
   /// True if this shard assigns the association's numbers, or keeps its window.
   bool owns(std::uint32_t number) const { return (*owners_)[number] == shard_.index; }

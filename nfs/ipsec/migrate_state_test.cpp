@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -139,6 +140,68 @@ TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice)
   next.start({.live_tx = true, .new_keys = false});
   EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+}
+
+/// The NFs of two shards.
+class TwoShards {
+ public:
+  TwoShards(ScratchFolder const& folder, std::string_view sa_file) {
+    folder.write("sa.yaml", sa_file);
+    auto config = nf::Config::parse("{direction: encrypt, sa: sa.yaml}", folder.path("test.yaml"));
+    EXPECT_TRUE(config.ok()) << config.status();
+    config->set_shard({0, 2});
+    auto first = catena_nf_ipsec().create(*config);
+    EXPECT_TRUE(first.ok()) << first.status();
+    auto second = (*first)->replicate(1);
+    EXPECT_TRUE(second.ok()) << second.status();
+    nfs_.emplace_back(catena_nf_ipsec(), *std::move(first));
+    nfs_.emplace_back(catena_nf_ipsec(), *std::move(second));
+  }
+  void start() {
+    for (nf::testing::CpuNf& each : nfs_) {
+      ASSERT_EQ(dynamic_cast<nf::Persistent&>(each.nf()).start(kLiveNewKeys), absl::OkStatus());
+    }
+  }
+  void take_over(TwoShards& before) {
+    for (std::size_t shard = 0; shard < nfs_.size(); ++shard) {
+      dynamic_cast<nf::Persistent&>(nfs_[shard].nf()).join(kLiveNewKeys);
+      ASSERT_EQ(nfs_[shard].nf().prepare_migration(before.nfs_[shard].nf()), absl::OkStatus());
+    }
+    for (std::size_t shard = 0; shard < nfs_.size(); ++shard) {
+      nfs_[shard].nf().migrate_state(before.nfs_[shard].nf());
+    }
+  }
+  /// SPI and sequence number of what becomes of a packet.
+  std::pair<std::uint32_t, std::uint32_t> number_of(std::uint32_t destination) {
+    const std::vector<Frame> frames = to(destination, 1);
+    nf::testing::PacketStore store(frames);
+    nfs_[nfs_.front().nf().sharder()->shard_of(store.all()[0]).value()].process(store.all());
+    return numbers_of({Frame(store.all()[0].frame(), store.all()[0].frame() + store.all()[0].length())}).front();
+  }
+
+ private:
+  std::deque<nf::testing::CpuNf> nfs_;
+};
+
+TEST(MigrateState, associations_keep_their_shard_wherever_they_are_in_the_file) {
+  const std::string both_in_order = both();
+  const std::size_t second_at = both_in_order.find("  - spi: 4097");
+  const std::size_t first_at = both_in_order.find("  - spi: 4096");
+  const std::string second = both_in_order.substr(second_at);
+  const std::string first = both_in_order.substr(first_at, second_at - first_at);
+  const std::string none = both_in_order.substr(0, first_at);
+  const ScratchFolder folder;
+  TwoShards as_they_are(folder, none + first + second);
+  as_they_are.start();
+  EXPECT_EQ(as_they_are.number_of(kFirst), std::pair(4096U, 1U));
+  EXPECT_EQ(as_they_are.number_of(kSecond), std::pair(4097U, 1U));
+  TwoShards alone(folder, none + second);  // the first one of the file is not in the first shard
+  alone.take_over(as_they_are);
+  EXPECT_EQ(alone.number_of(kSecond), std::pair(4097U, 2U));
+  TwoShards turned(folder, none + second + first);  // what comes back goes on where its state is
+  turned.take_over(alone);
+  EXPECT_EQ(turned.number_of(kSecond), std::pair(4097U, 3U));
+  EXPECT_EQ(turned.number_of(kFirst), std::pair(4096U, 2U));
 }
 
 TEST(MigrateState, an_association_that_went_has_its_last_number_on_the_disk) {

@@ -44,7 +44,7 @@ class Group {
     return static_cast<std::uint32_t>((hash_(flow) >> 32) * stamps_.size() >> 32);
   }
 
-  /// From now on monitor_of() is that of `other`, which has as many monitors. Before the first packet.
+  /// Copies monitor_of() from `other`, which has as many monitors. Before the first packet.
   void divide_as(Group const& other) { hash_ = other.hash_; }
 
   std::uint64_t add(std::span<const EndedFlow> flows);

@@ -42,8 +42,7 @@ class Shards {
   std::uint32_t shard_of_inside(std::uint32_t address) const {
     return static_cast<std::uint32_t>((hash_(address, 0) >> 32) * count() >> 32);
   }
-  /// From now on shard_of_inside() is that of `other`, which has the same ports and as many shards. Before the first
-  /// packet.
+  /// Copies shard_of_inside() from `other`, which has the same ports and as many shards. Before the first packet.
   void divide_as(Shards const& other) { hash_ = other.hash_; }
   /// nullopt if no shard owns this port.
   std::optional<std::uint32_t> shard_of_external(Endpoint const& endpoint) const {

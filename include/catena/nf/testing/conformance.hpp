@@ -23,7 +23,7 @@
 /// truncated headers, IP options, VLAN tags and fragments; records in packet order; counters that add up; equal bytes,
 /// verdicts, ports, records and counts from kernel and CPU; compilation of the kernel for CUDA; hints that name all
 /// fields read and written on the CPU (docs/writing-an-nf.md describes the check); an unknown configuration key refused
-/// with its position; and, of an NF with a sharder, that one which replaces another divides packets alike.
+/// with its position; equal shards from the sharders of an NF and of its replacement.
 namespace catena::nf::testing {
 
 /// One configuration of an NF, and traffic with as many different results as possible.
