@@ -292,7 +292,7 @@ bool FlowTable::load(nf::StateReader& state, std::function<std::optional<FlowSlo
 }
 
 std::uint64_t FlowTable::bytes() const {
-  return buckets_.size() * sizeof(Bucket) + flows_.size() * sizeof(Flow) + flows_of_.size() * sizeof(std::uint32_t);
+  return buckets_.size() * sizeof(Bucket) + flows_.size() * sizeof(Flow) + flows_of_.size() * sizeof(Counter);
 }
 
 }  // namespace catena::lb

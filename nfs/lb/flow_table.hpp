@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/counter.hpp>
 #include <catena/nf/portable.hpp>
 
 #include <array>
@@ -133,7 +134,8 @@ class FlowTable {
 
   Flow const& operator[](Id id) const { return flows_[id]; }
   std::uint32_t size() const { return size_; }
-  std::uint32_t flows_of(std::uint16_t backend) const { return flows_of_[backend]; }
+  /// Any thread.
+  std::uint64_t flows_of(std::uint16_t backend) const { return flows_of_[backend]; }
   std::uint64_t created() const { return created_; }
   std::uint64_t expired() const { return expired_; }
   std::uint64_t evicted() const { return evicted_; }
@@ -182,7 +184,7 @@ class FlowTable {
 
   std::vector<Bucket> buckets_;
   std::vector<Flow> flows_;
-  std::vector<std::uint32_t> flows_of_;  // by backend
+  std::vector<Counter> flows_of_;  // by backend
   std::array<List, kKinds> lists_;
   std::uint32_t max_half_open_;
   std::uint32_t half_open_ = 0;

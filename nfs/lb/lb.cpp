@@ -169,10 +169,11 @@ Status Lb::prepare_migration(nf::Nf const& before) {
   if (fixed_settings(old.settings_) != fixed_settings(settings_)) {
     return absl::FailedPreconditionError("its tables, limits or time-outs have changed");
   }
-  // numbers have to be the same, for flows have them; any may have flows, which other threads count
+  // numbers have to be the same, for flows have them. A listed backend may get flows until then, another one only loses
+  // them
   ServiceTable next = old.services_.without_counts();
-  CATENA_RETURN_IF_ERROR(next.update(settings_.services, [&next](std::uint16_t backend) {
-    return next.backends()[backend].service == ServiceTable::kNone ? 0U : 1U;
+  CATENA_RETURN_IF_ERROR(next.update(settings_.services, [&](std::uint16_t backend) {
+    return next.backends()[backend].listed ? 1 : old.flows_.flows_of(backend);
   }));
   services_ = std::move(next);
   shards_->tables_changed();

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <deque>
 #include <map>
 
 namespace catena::lb {
@@ -104,6 +105,33 @@ TEST_P(MigrateState, a_backend_that_comes_back_has_its_number_and_no_others_flow
     if (backend != 0x0A000002) {
       EXPECT_EQ(third.backend_for(request(client)), backend) << "client " << client;
     }
+  }
+}
+
+/// More names in all than a table has numbers.
+TEST_P(MigrateState, backends_that_went_give_their_numbers_back) {
+  constexpr std::uint32_t kBackends = 3000;
+  const auto with = [](std::uint32_t change) {
+    std::string yaml =
+        "table_size: 409609\nservices:\n  - address: 203.0.113.10\n    port: 80\n    protocol: tcp\n    backends:\n";
+    for (std::uint32_t i = 0; i < kBackends; ++i) {
+      yaml += concat("      - {name: b", change, "-", i, ", address: 10.", change, ".", i / 256, ".", i % 256, "}\n");
+    }
+    return yaml;
+  };
+  LiveLb first(with(0));
+  first.send(request(1, kSyn));
+  const std::uint32_t backend = first.backend_for(request(1));
+  std::deque<LiveLb> versions;
+  LiveLb* before = &first;
+  for (std::uint32_t change = 1; change <= 4; ++change) {
+    take_over(versions.emplace_back(with(change)), *before);
+    if (HasFatalFailure()) {
+      return;
+    }
+    before = &versions.back();
+    EXPECT_NE(before->backend_for(request(1)), backend) << "it is no more";
+    EXPECT_EQ(before->backend_for(request(1)) >> 16, 0x0A00U + change);
   }
 }
 

@@ -39,7 +39,7 @@ class ServiceTable {
     std::uint64_t packets = 0;  ///< counted by the forwarding code, both directions
   };
   /// Number of flows of a backend, by backend number.
-  using FlowCount = std::function<std::uint32_t(std::uint16_t)>;
+  using FlowCount = std::function<std::uint64_t(std::uint16_t)>;
 
   /// `table_size`: entries of each Maglev table; a prime.
   explicit ServiceTable(std::uint32_t table_size) : table_size_(table_size) {}
