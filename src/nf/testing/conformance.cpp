@@ -226,7 +226,7 @@ void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
 }
 
 void ConformanceTest::a_replacement_divides_packets_among_shards_as_before() {
-  constexpr Shard kFirst{0, 8};
+  static constexpr Shard kFirst{0, 8};
   constexpr std::uint8_t kVariants = 64;
   const auto make_first = [this] {
     Result<Config> config = Config::parse(subject_->yaml, folder_.path("test.yaml"));
