@@ -42,7 +42,7 @@ chain::NextNodeTable table_of(std::string const& graph) {
 }
 
 /// UDP to a port that is the number of the packet modulo 10.
-void put_frame(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t index) {
+void put_numbered(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t index) {
   std::uint8_t* frame = pool.slot(slot) + packet::kSlotHeadroom;
   std::fill_n(frame, 60, std::uint8_t{0});
   frame[12] = 8;
@@ -88,7 +88,7 @@ class ClassifierStageTest : public ::testing::Test {
     unit->end_index = first + packets;
     unit->arrival_ns = 77;
     for (std::uint32_t i = 0; i < packets; ++i) {
-      put_frame(*pool_, unit->slots()[i], first + i);
+      put_numbered(*pool_, unit->slots()[i], first + i);
     }
     queues_[0].push(unit);
     return unit;

@@ -25,8 +25,9 @@ namespace {
 
 using chain::FlowMode;
 
-constexpr std::uint32_t kUnitPackets = 64;
-constexpr chain::FlowLimits kLimits{.batch = 256, .slow_down = 717, .fasten_up = 461, .share = 717, .in_process = 512};
+constexpr std::uint32_t kInUnit = 64;
+constexpr chain::FlowLimits kRingLimits{
+    .batch = 256, .slow_down = 717, .fasten_up = 461, .share = 717, .in_process = 512};
 constexpr std::uint32_t kTooMany = 768;  ///< packets, for such a ring
 
 /// Has one packet at each call.
@@ -75,10 +76,10 @@ class FlowControlTest : public ::testing::Test {
     return paths;
   }
   void fill(FlowPaths::Nf const& nf, std::uint32_t packets = kTooMany, std::size_t shard = 0) {
-    for (; packets > 0; packets -= kUnitPackets) {
+    for (; packets > 0; packets -= kInUnit) {
       memory::Unit* const unit = pool_->acquire_unit();
-      ASSERT_TRUE(unit != nullptr && pool_->acquire_slots(*unit, kUnitPackets));
-      unit->count = kUnitPackets;
+      ASSERT_TRUE(unit != nullptr && pool_->acquire_slots(*unit, kInUnit));
+      unit->count = kInUnit;
       nf.shards[shard].in->push(unit);
     }
   }
@@ -97,7 +98,7 @@ class FlowControlTest : public ::testing::Test {
   }
 
   const chain::FlowConfig backpressure_{.mode = FlowMode::kBackpressure, .period_us = 0};
-  std::unique_ptr<memory::PacketPool> pool_ = memory::PacketPool::create(32768, kUnitPackets, 12).value();
+  std::unique_ptr<memory::PacketPool> pool_ = memory::PacketPool::create(32768, kInUnit, 12).value();
   std::deque<memory::UnitQueue> queues_;
   memory::UnitQueue last_{pool_->arena(), 11, 3};
   std::deque<AskingStage> stages_;
@@ -108,7 +109,7 @@ class FlowControlTest : public ::testing::Test {
 
 TEST_F(FlowControlTest, each_stage_waits_for_the_ring_after_it) {
   const FlowPaths paths = row();
-  FlowControl flow({kLimits, kLimits});
+  FlowControl flow({kRingLimits, kRingLimits});
   flow.attach(backpressure_, paths);
   EXPECT_TRUE(takes(paths.rx[0]) && takes(paths.nfs[0]) && takes(paths.nfs[1]));
   fill(paths.nfs[1]);
@@ -134,7 +135,7 @@ TEST_F(FlowControlTest, each_stage_waits_for_the_ring_after_it) {
 
 TEST_F(FlowControlTest, rings_of_vanilla_drop_and_nobody_waits) {
   const FlowPaths paths = row();
-  FlowControl flow({kLimits, kLimits});
+  FlowControl flow({kRingLimits, kRingLimits});
   flow.attach({.mode = FlowMode::kVanilla}, paths);
   fill(paths.nfs[0]);
   EXPECT_EQ(paths.nfs[0].shards[0].in->packets(), 704U);
@@ -163,7 +164,7 @@ TEST_F(FlowControlTest, without_limits_nothing_is_bounded) {
 TEST_F(FlowControlTest, who_has_shards_of_its_own_waits_for_those) {
   FlowPaths paths{.nfs = {nf("a", 0, 0, 2), nf("b", 1, 0, 2)}, .has_own_ends = true};
   paths.rx = {rx(*paths.nfs[0].shards[0].in), rx(*paths.nfs[0].shards[1].in)};
-  FlowControl flow({kLimits, kLimits});
+  FlowControl flow({kRingLimits, kRingLimits});
   flow.attach(backpressure_, paths);
   fill(paths.nfs[1], kTooMany, 1);
   EXPECT_TRUE(takes(paths.nfs[0], 0));
@@ -177,7 +178,7 @@ TEST_F(FlowControlTest, who_has_shards_of_its_own_waits_for_those) {
 TEST_F(FlowControlTest, who_sends_to_other_shards_waits_for_each) {
   FlowPaths paths{.nfs = {nf("a", 0, 0, 2), nf("b", 1, 1, 3)}};
   paths.rx.push_back(rx(*paths.nfs[0].shards[0].in));
-  FlowControl flow({kLimits, kLimits});
+  FlowControl flow({kRingLimits, kRingLimits});
   flow.attach(backpressure_, paths);
   fill(paths.nfs[1], kTooMany, 2);
   EXPECT_FALSE(takes(paths.nfs[0], 0));
@@ -193,7 +194,7 @@ TEST_F(FlowControlTest, nfs_of_one_process_wait_for_what_comes_after_the_last) {
   FlowPaths paths{.nfs = {nf("a", 1), nf("b", 1), nf("c", 2)}};
   paths.nfs[1].shards[0].stage = nullptr;
   paths.rx.push_back(rx(*paths.nfs[0].shards[0].in));
-  FlowControl flow({kLimits, kLimits, kLimits});
+  FlowControl flow({kRingLimits, kRingLimits, kRingLimits});
   flow.attach(backpressure_, paths);
   fill(paths.nfs[1]);
   EXPECT_TRUE(takes(paths.nfs[0])) << "no packets wait there in a chain";
@@ -213,7 +214,7 @@ TEST_F(FlowControlTest, rx_that_cannot_wait_drops_for_a_branch_with_half_of_its_
   for (const std::size_t from : {chain::kRx, std::size_t{0}, std::size_t{1}}) {
     tables.push_back(*chain::NextNodeTable::create(*chain->graph, from, {}));
   }
-  chain::FlowLimits limits = kLimits;
+  chain::FlowLimits limits = kRingLimits;
   limits.share = 2000;
   for (const bool is_live : {true, false}) {
     FlowPaths paths{.nfs = {nf("a", 0), nf("b", 1)}, .tables = tables};
@@ -247,7 +248,7 @@ TEST_F(FlowControlOfHosts, who_sends_to_tx_waits_for_the_next_chain) {
   FlowControl next({});
   ASSERT_EQ(next.connect(listening()), absl::OkStatus());
   const FlowPaths paths = row();
-  FlowControl flow({kLimits, kLimits});
+  FlowControl flow({kRingLimits, kRingLimits});
   ASSERT_EQ(flow.connect(sending()), absl::OkStatus());
   flow.attach(backpressure_, paths);
   const auto comes = [&paths](bool takes_packets) {

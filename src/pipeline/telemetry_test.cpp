@@ -19,7 +19,7 @@
 namespace catena::runtime {
 namespace {
 
-constexpr std::uint32_t kUnitPackets = 64;
+constexpr std::uint32_t kInOneUnit = 64;
 
 /// Has the frames of the marker's tests in one unit, and says that it has done a part of its work.
 class SlowSource final : public io::Source {
@@ -82,7 +82,7 @@ class SmallChain {
   }
 
  private:
-  std::unique_ptr<memory::PacketPool> pool_ = memory::PacketPool::create(1024, kUnitPackets, 2).value();
+  std::unique_ptr<memory::PacketPool> pool_ = memory::PacketPool::create(1024, kInOneUnit, 2).value();
   memory::UnitQueue before_nf_{pool_->arena(), 0};
   memory::UnitQueue before_tx_{pool_->arena(), 1};
   SlowSource source_;
@@ -146,7 +146,7 @@ TEST(Telemetry, counts_each_shard) {
 }
 
 TEST(Telemetry, counts_what_a_full_ring_refused) {
-  const auto pool = memory::PacketPool::create(1024, kUnitPackets, 2).value();
+  const auto pool = memory::PacketPool::create(1024, kInOneUnit, 2).value();
   memory::UnitQueue ring(pool->arena(), 0);
   memory::UnitQueue last(pool->arena(), 1, 2);
   FlowControl flow({{.batch = 1, .slow_down = 1, .fasten_up = 0, .share = 1}});
@@ -183,7 +183,7 @@ TEST(Telemetry, stages_have_logs_for_spans_where_they_are_traced) {
 }
 
 TEST(Telemetry, lines_are_kept_only_where_they_are_wanted) {
-  const auto pool = memory::PacketPool::create(1024, kUnitPackets, 1).value();
+  const auto pool = memory::PacketPool::create(1024, kInOneUnit, 1).value();
   Telemetry telemetry(false);
   EXPECT_EQ(telemetry.lines(), nullptr);
   telemetry.keep_lines(pool->arena());
