@@ -114,6 +114,7 @@ Result<ChainConfig> read_chain(nf::Config root) {
   CATENA_ASSIGN_OR_RETURN(FileSection spec, file.section("spec"));
   chain.tenant = chain.name;
   CATENA_RETURN_IF_ERROR(spec.read_into(chain));
+  CATENA_RETURN_IF_ERROR(spec.read_into(chain.run));
   CATENA_RETURN_IF_ERROR(read_spec(spec, chain));
   return chain;
 }

@@ -13,6 +13,7 @@
 
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
+#include "chain/run_config.hpp"
 #include "gpu/device/device.hpp"
 #include "io/traffic_match.hpp"
 #include "nf/instance.hpp"
@@ -124,6 +125,7 @@ struct ChainConfig {
   std::optional<Graph> graph = std::nullopt;  ///< nullopt: packets go from each NF to the next
   std::uint32_t shards = 1;                   ///< kAutoShards: see auto_shards()
   Tuning tuning;
+  RunConfig run;
 };
 
 /// Unit queues that a shard may need: before and after each NF, for reshard stages and branches; in a graph also after

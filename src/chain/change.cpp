@@ -28,6 +28,9 @@ YAML::Node read_again(ChainConfig const& config) {
 /// Keys of an entry of `nfs` that are about what the NF decides, and not about where it is.
 constexpr std::array<const char*, 3> kOfDecisions{"config", "on_unsupported", "link_local"};
 
+/// Keys of `spec` that a chain keeps from its start: its session has the ports, the open files and the device's parts.
+constexpr std::array<std::string_view, 4> kOfEnds{"'rx'", "'tx'", "'outputs'", "'sharing'"};
+
 /// Text that is the same for the same keys and values, however they are written.
 std::string canonical(YAML::Node const& node, std::string const& file) {
   YAML::Node wrapped(YAML::NodeType::Map);
@@ -89,7 +92,7 @@ Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
   const YAML::Node before = read_again(now)["spec"];
   const YAML::Node after = read_again(next)["spec"];
   for (std::string const& key : different_keys(before, after, next.file, {})) {
-    if (key == "'rx'" || key == "'tx'") {
+    if (std::ranges::find(kOfEnds, key) != kOfEnds.end()) {
       return is_another(next.file, concat(key, " of 'spec' has changed"));
     }
   }

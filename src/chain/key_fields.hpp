@@ -75,6 +75,17 @@ Status into(FileSection& section, Key const& key, Target const& target) {
   return owner == nullptr ? absl::OkStatus() : read_value(section, key, owner->*Field);
 }
 
+/// Reads the keys of a section into the struct that is this field; a missing section leaves it as it is.
+template <auto Field>
+Status into_section(FileSection& section, Key const& key, Target const& target) {
+  auto* const owner = target.as<typename FieldOf<decltype(Field)>::Owner>();
+  if (owner == nullptr || !section.has(key.name)) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(FileSection inner, section.section(key.name));
+  return inner.read_into(owner->*Field);
+}
+
 /// Reads a key with words into this field: `Values`, in the order of Key::words.
 template <auto Field, auto... Values>
 Status into_word(FileSection& section, Key const& key, Target const& target) {

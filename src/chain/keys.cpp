@@ -69,6 +69,9 @@ Result<std::vector<std::string>> read_texts(nf::Config& section, Key const& key)
         key.name, concat("'", key.name, "' lists ", count, " of them; allowed: ", key.minimum, " to ", key.maximum));
   }
   for (auto text = texts.begin(); text != texts.end(); ++text) {
+    if (!key.words.empty() && !is_among_words(key, *text)) {
+      return section.error(key.name, concat("'", key.name, "' has '", *text, "'; allowed: ", words_text(key)));
+    }
     if (std::find(texts.begin(), text, *text) != text) {
       return section.error(key.name, concat("'", key.name, "' lists '", *text, "' twice"));
     }

@@ -18,7 +18,7 @@ enum class KeyKind {
   kText,      ///< any
   kName,      ///< at most kMaxNameLength letters, digits, '-', '_' and '.'
   kFile,      ///< name of a file
-  kTexts,     ///< one text, or a list of `minimum` to `maximum`
+  kTexts,     ///< one text, or a list of `minimum` to `maximum`; each one of `words`, if any
   kWord,      ///< one of `words`
   kDevices,   ///< for device::parse_preferences(): one text, or a list of up to `maximum`
   kInteger,   ///< `minimum` to `maximum`, or one of `words`, if any

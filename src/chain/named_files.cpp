@@ -103,6 +103,12 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
       files.push_back({std::move(who), std::move(position), path, is_written});
     }
   };
+  // the position of a name on the command line is its option
+  const auto add_of_run = [&add](std::string_view key, FileName const& name, std::string const& path, bool is_written) {
+    const bool is_in_file = !name.position.empty() && !name.position.starts_with("--");
+    add(is_in_file ? concat("'", key, "'") : concat("--", key), is_in_file ? name.position : "", path, is_written);
+  };
+  OutputsConfig const& outputs = config.run.outputs;
   PortConfig const& rx = options.rx ? *options.rx : config.rx;
   PortConfig const& tx = options.tx ? *options.tx : config.tx;
   add("the chain file", "", config.file, false);
@@ -118,13 +124,13 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   for (nf::NamedFile const& file : of_nfs) {
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
   }
-  add("--profile", "", options.profile_path, false);
+  add_of_run("profile", config.run.transfers.profile, options.profile_path, false);
   if (options.opens_tx) {
     add(options.tx ? "--tx" : "tx", tx.position, tx.target, true);
   }
-  add("--record", "", options.record_path, true);
-  add("--eve", "", options.eve_path, true);
-  add("--trace", "", options.trace_path, true);
+  add_of_run("record", outputs.record, options.record_path, true);
+  add_of_run("eve", outputs.eve, options.eve_path, true);
+  add_of_run("trace", outputs.trace, options.trace_path, true);
   return files;
 }
 

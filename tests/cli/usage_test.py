@@ -179,7 +179,7 @@ class Usage(unittest.TestCase):
                 (ids % "typo.rules", "typo.rules:1:31: not applied: contnet (did you mean content?)"),
                 ("nfs: [{name: fw, type: firewall, config: {rules: fw.rules, default: deny}}]", "did you mean 'deny'?"),
                 ("nfs: [{name: rt, type: router, config: {routes: routes.txt}}]", "gateways and interface names are not supported"),
-                ("nfs: []\n  workers: 2", "unknown key 'workers'; it is an option: --workers NUMBER"),
+                ("nfs: []\n  record: x", "unknown key 'record'; write outputs: {record: FILE}"),
                 ("nfs: [{name: fw, type: firewall, rules: fw.rules}]", "unknown key 'rules'; the NF's own keys are under `config:`"),
                 ("nfs:\n    - {name: a, type: nids, config: {rules: x}\n    - {name: b, type: nids}", "mistake.yaml:9:7: not valid YAML: '{' is not closed"),
                 ("nfs:\n\t- {name: a}", "mistake.yaml:9:1: not valid YAML: tabs do not indent YAML")):

@@ -259,6 +259,23 @@ class Chains(ServiceTest):
             status, answer = self.apply(service, self.chain("a", **ends))
             self.assertEqual(status, 400)
             self.assertIn("a service has no standard", answer["error"])
+        status, answer = self.apply(service, self.chain("a", more="  outputs: {record: '-'}\n"))
+        self.assertEqual((status, "a service has no standard output" in answer["error"]), (400, True), answer)
+
+    def test_outputs_of_a_file_are_no_other_chains_and_stay_after_a_restart(self):
+        service = self.serve()
+        record = self.folder / "record"
+        keys = f"  workers: 1\n  outputs: {{record: {record}}}\n"
+        file = self.chain("a", nfs=firewall(), more=keys)
+        answer = self.applied(service, file)
+        self.assertEqual((answer["workers"], answer["options"]), (1, {}))
+        status, answer = self.apply(service, self.chain("b", more=f"  outputs: {{eve: {record}}}\n"))
+        self.assertEqual((status, f"{record} is used by chain 'a'" in answer["error"]), (409, True), answer)
+        self.assertEqual(service.end(), 0, service.log())
+        record.unlink()
+        service = self.serve()
+        wait_for(lambda: record.exists() and record.stat().st_size > 0)
+        self.assertEqual(service.ask("GET", "/v1/chains/a")[1]["workers"], 1)
 
     def test_options_are_those_of_run(self):
         service = self.serve()
