@@ -203,6 +203,15 @@ Status read_processor(FileSection& entry, Key const& key, Target const& target) 
   return absl::OkStatus();
 }
 
+/// `device`.
+Status read_devices(FileSection& spec, Key const& key, Target const& target) {
+  if (auto* const chain = target.as<ChainConfig>(); chain != nullptr && spec.gives(key)) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, spec.texts(key.name));
+    CATENA_ASSIGN_OR_RETURN(chain->devices, device::parse_preferences(texts));
+  }
+  return absl::OkStatus();
+}
+
 /// At spec they are the defaults of all NFs, which are an NfConfig, too.
 constexpr KeyReader kIntoUnsupported =
     into_word<&NfConfig::on_unsupported, nf::OnUnsupported::kPass, nf::OnUnsupported::kDrop>;
@@ -366,7 +375,8 @@ std::span<const Key> spec_keys() {
                   "some shards",
           .fallback = "auto",
           .minimum = 1,
-          .maximum = kMaxShards},
+          .maximum = kMaxShards,
+          .into = read_devices},
       Key{.name = "on_unsupported",
           .kind = kWord,
           .help = "for NFs without a value of their own; default: drop for firewall and ipsec, pass for the others",

@@ -20,9 +20,12 @@
 namespace catena::chain {
 namespace {
 
+/// The document of the file, with the options over it.
 YAML::Node read_again(ChainConfig const& config) {
   const std::unique_lock<std::mutex> turn = nf::YamlScope::take_turn();
-  return YAML::Load(config.text);
+  YAML::Node document = YAML::Load(config.text);
+  put_over(config.options, document);
+  return document;
 }
 
 /// Keys of an entry of `nfs` that are about what the NF decides, and not about where it is.
@@ -75,7 +78,7 @@ Status is_another(std::string const& file, std::string_view what) {
   return absl::FailedPreconditionError(concat(file, ": ", what));
 }
 
-/// Whether all but `spec` is the same. Both files were read before, and so they can be.
+/// Whether all but `spec` is the same. Both files were read before, so they are valid.
 Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
   // names of files begin there
   if (std::filesystem::path(now.file).parent_path() != std::filesystem::path(next.file).parent_path()) {

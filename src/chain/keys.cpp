@@ -306,14 +306,14 @@ Result<std::vector<std::string>> FileSection::texts(std::string_view name) {
 
 Result<FileSection> FileSection::section(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(nf::Config inner, config_.section_or_empty(name));
-  return FileSection(std::move(inner), key(name).keys);
+  return FileSection(std::move(inner), key(name).keys, missing_);
 }
 
 Result<std::vector<FileSection>> FileSection::sections(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(std::vector<nf::Config> entries, config_.sections(name));
   std::vector<FileSection> sections;
   for (nf::Config& entry : entries) {
-    sections.emplace_back(std::move(entry), key(name).keys);
+    sections.emplace_back(std::move(entry), key(name).keys, missing_);
   }
   return sections;
 }

@@ -14,8 +14,8 @@ namespace catena::chain {
 
 /// A file named by a key.
 struct FileName {
-  std::string path;      ///< absolute, or "-" for standard output; empty: not named
-  std::string position;  ///< file:line:column of the name
+  std::string path;      ///< "-": standard output; empty: not named
+  std::string position;  ///< file:line:column of the name, or the option
 };
 
 /// `outputs`: files for lines and times of the run.

@@ -48,7 +48,7 @@ Status read_profile(FileSection& section, Key const& key, Target const& target) 
   return absl::OkStatus();
 }
 
-Status read_methods(FileSection& section, Key const& key, Target const& target) {
+Status read_allowed_methods(FileSection& section, Key const& key, Target const& target) {
   auto* const transfers = target.as<TransfersConfig>();
   if (transfers == nullptr || !section.has(key.name)) {
     return absl::OkStatus();
@@ -126,7 +126,7 @@ constexpr std::array kTransfers{
         .minimum = 1,
         .maximum = kMethodNames.size(),
         .words = kMethodNames,
-        .into = read_methods},
+        .into = read_allowed_methods},
     Key{.name = "profile",
         .kind = kFile,
         .help = "cost profile (file of `catena profile`) instead of the device's",

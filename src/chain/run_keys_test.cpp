@@ -4,7 +4,7 @@
 #include "chain/chain_file.hpp"
 #include "chain/change.hpp"
 #include "chain/named_files.hpp"
-#include "chain/option_texts.hpp"
+#include "chain/run_options.hpp"
 #include "chain/workers.hpp"
 
 #include <catena/core/text.hpp>
@@ -101,7 +101,7 @@ TEST(RunKeys, are_the_options_of_a_run) {
              "  sharing: {mode: fair, parts: blocks, compute_units: 12}\n  workers: 2\n  cores: ",
              one_core(), "\n"));
   ASSERT_TRUE(chain.ok()) << chain.status();
-  const Result<RunOptions> options = run_options_of({}, *chain);
+  const Result<RunOptions> options = run_options_of(*chain);
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->record_path, "/etc/chains/r");
   EXPECT_EQ(options->eve_path, "/etc/chains/e");
@@ -130,7 +130,7 @@ TEST(RunKeys, parts_of_a_device_need_a_way_to_share_it) {
   for (const char* keys : {"  sharing: {parts: blocks}\n", "  sharing: {compute_units: 4}\n"}) {
     Result<ChainConfig> chain = chain_with(keys);
     ASSERT_TRUE(chain.ok()) << chain.status();
-    EXPECT_THAT(std::string(run_options_of({}, *chain).status().message()), HasSubstr("take 'mode'"));
+    EXPECT_THAT(std::string(run_options_of(*chain).status().message()), HasSubstr("take its 'mode'"));
   }
 }
 

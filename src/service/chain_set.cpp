@@ -28,11 +28,10 @@ bool may_touch(ApplyRecord const& applied, Caller const& caller) {
   return is_privileged(caller) || applied.caller.uid == caller.uid;
 }
 
-/// What is remembered of a request. Not that its keys are new: `prepared` has that, for what this request starts.
-ApplyRecord applied_of(ValidatedSpec const& validated, std::string const& file, chain::OptionTexts options,
+/// What is remembered of a request.
+ApplyRecord applied_of(ValidatedSpec const& validated, std::string const& file, RequestOptions const& options,
                        Caller const& caller) {
-  options.new_keys = false;
-  return {validated.config.name, validated.config.tenant, caller.uid, file, std::move(options), caller, false};
+  return {validated.config.name, validated.config.tenant, caller.uid, file, options.over_file, caller, false};
 }
 
 /// Errors of a file or of options are the caller's, whatever the code; but what he may not open, or has ended, stays
@@ -114,7 +113,7 @@ Status ChainSet::check_resources(ValidatedSpec const& validated) const {
 }
 
 /// As prepare(), for one request of a user at a time: files take memory and time while they are read.
-Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
+Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, RequestOptions const& options,
                                                 Caller const& caller, std::stop_token const& gone) const {
   if (is_privileged(caller)) {
     return prepare(file, options, caller, registry_);
@@ -124,7 +123,7 @@ Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, chain::
 }
 
 Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::string const& file,
-                                               chain::OptionTexts const& options, Caller const& caller,
+                                               RequestOptions const& options, Caller const& caller,
                                                std::stop_token const& gone) {
   Result<ValidatedSpec> validated = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
@@ -151,7 +150,7 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
 }
 
 Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::string const& file,
-                                                 chain::OptionTexts const& options, Caller const& caller,
+                                                 RequestOptions const& options, Caller const& caller,
                                                  std::stop_token const& gone) const {
   Result<ValidatedSpec> validated = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
@@ -186,14 +185,13 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
                                                            : as_callers(status);
 }
 
-/// With the rights and the options that a chain runs with it was made.
+/// A chain runs with the rights and for the tenant that it was made for.
 Status ChainSet::can_change(ApplyRecord const& applied, std::optional<Entry> const& old) {
   if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
     return absl::FailedPreconditionError("it is not running");
   }
-  if (old->applied.options != applied.options || old->applied.caller != applied.caller ||
-      old->applied.tenant != applied.tenant) {
-    return absl::FailedPreconditionError("it was applied with other options, or by another user");
+  if (old->applied.caller != applied.caller || old->applied.tenant != applied.tenant) {
+    return absl::FailedPreconditionError("it was applied by another user, or for another tenant");
   }
   return absl::OkStatus();
 }
@@ -403,7 +401,7 @@ Status ChainSet::share_device(ValidatedSpec& validated) {
   if (validated.options.sharing) {
     return absl::InvalidArgumentError(concat(validated.config.file,
                                              ": the NFs of all chains share devices here (`catena serve --share ",
-                                             share::to_string(sharing_->mode), "`); leave out --share"));
+                                             share::to_string(sharing_->mode), "`); leave out --share and `sharing`"));
   }
   validated.options.sharing = sharing_;
   validated.options.partitions.plans = partition_plans_;

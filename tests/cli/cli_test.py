@@ -826,7 +826,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("CATENA_SHARED=1U", strided[0]["defines"], "on the twins of slots, and nothing stays there")
         wrong = catena("show", "program", chain, "fw", "--methods", "dma")
         self.assertEqual(wrong.returncode, 2)
-        self.assertIn("--methods has 'dma'; allowed: staged, strided, gather", wrong.stderr)
+        self.assertIn("'methods' has 'dma'; allowed: staged, strided, gather", wrong.stderr)
         text = catena("show", "program", chain, "fw").stdout
         self.assertRegex(text, r"#define CATENA_READS +\d+UL  // .*ipv4.src, ipv4.dst")
         for nf, words in (("rt", "works on the CPU"), ("fx", "no NF named 'fx'")):

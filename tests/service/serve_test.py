@@ -138,7 +138,14 @@ class Chains(ServiceTest):
         self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)
         self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
         done = self.cli(service, "apply", file, "--workers", "1")
-        self.assertIn("a: running, replaced, with loss: it was applied with other options", done.stdout)
+        self.assertEqual(done.stdout, f"a: running, replaced, without loss: {file}: 'workers' of 'spec' has changed\n")
+        # the same key of the file is no change
+        self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]", more="  workers: 1\n")
+        self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
+        record = self.folder / "record"
+        done = self.cli(service, "apply", file, "--record", str(record))
+        self.assertEqual(done.stdout, f"a: running, replaced, with loss: {file}: 'outputs' of 'spec' has changed\n")
+        wait_for(lambda: record.stat().st_size > 0)
         status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
         self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
 

@@ -24,26 +24,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The service has another working folder. What no file is named by, as "", stays.
+/// The service has another working folder.
 std::string whole_path(std::string const& path) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  return path.empty() || error ? path : whole.lexically_normal().string();
+  return error ? path : whole.lexically_normal().string();
 }
 
-std::string whole_port(std::string const& port) {
-  const std::optional<std::string_view> file = chain::file_of_port_option(port);
-  return file && *file != io::kStandardStream
-             ? concat(port.substr(0, port.size() - file->size()), whole_path(std::string(*file)))
-             : port;
-}
-
-chain::OptionTexts with_whole_paths(chain::OptionTexts options) {
-  for (std::string* path : {&options.record, &options.eve, &options.trace, &options.profile}) {
-    *path = whole_path(*path);
+chain::GivenOptions with_whole_paths(chain::GivenOptions options) {
+  for (auto& [name, text] : options) {
+    const std::optional<std::string_view> file = chain::file_of(*chain::find_option(name), text);
+    if (file && *file != io::kStandardStream) {
+      text = concat(text.substr(0, text.size() - file->size()), whole_path(std::string(*file)));
+    }
   }
-  options.rx = whole_port(options.rx);
-  options.tx = whole_port(options.tx);
   return options;
 }
 
@@ -159,7 +153,11 @@ int ask_and_print(ServiceArguments const& arguments, std::string const& method, 
 
 int apply(RunArguments const& run, ServiceArguments const& arguments) {
   Json request = {{"file", whole_path(run.chain_file)}};
-  if (Json options = service::to_json(with_whole_paths(run)); !options.empty()) {
+  Json options = service::to_json(with_whole_paths(run.options));
+  if (run.new_keys) {
+    options["new_keys"] = true;
+  }
+  if (!options.empty()) {
     request["options"] = std::move(options);
   }
   if (arguments.dry_run) {

@@ -111,18 +111,7 @@ int main(int argc, char** argv) {
 
   CLI::App* plan =
       app.add_subcommand("plan", "Show the transfers of a chain between host and device, with methods and reasons");
-  plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  plan->add_option(
-          "--device", arguments.device,
-          catena::concat("Device of the costs, instead of the file's: ", cli::device_texts(), "; it is not opened"))
-      ->group(cli::kGpuGroup)
-      ->check(cli::device_names());
-  plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's")
-      ->group(cli::kGpuGroup);
-  plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
-      ->group(cli::kGpuGroup)
-      ->check(CLI::IsMember({"on", "off"}));
-  cli::add_methods_option(*plan, arguments);
+  cli::add_chain_options(*plan, arguments);
   plan->add_flag("--json", arguments.json, "Result as one JSON object");
   plan->callback([&] {
     arguments.nf_path = nf_path;
@@ -164,15 +153,9 @@ int main(int argc, char** argv) {
   CLI::App* program = show->add_subcommand("program", "The kernels compiled for an NF of a chain, with their macros");
   program->add_option("chain", chain_file, "Chain file (YAML)")->required();
   program->add_option("nf", nf, "Name of an NF of the chain that is on the gpu")->required();
-  program->add_option("--sync", arguments.sync, "As for run")
-      ->group(cli::kGpuGroup)
-      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
-  program->add_option("--pushdown", arguments.pushdown, "As for run")
-      ->group(cli::kGpuGroup)
-      ->check(CLI::IsMember({"on", "off"}));
-  cli::add_methods_option(*program, arguments);
-  program->add_option("--device", arguments.device, "As for plan")->group(cli::kGpuGroup)->check(cli::device_names());
-  program->add_option("--profile", arguments.profile, "As for plan")->group(cli::kGpuGroup);
+  for (const char* name : {"sync", "pushdown", "methods", "device", "profile"}) {
+    cli::add_option_key(*program, name, arguments.options);
+  }
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
     arguments.nf_path = nf_path;

@@ -21,7 +21,7 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
   serve->add_option("--pci", service.pci, "PCI device for chains of root, as 0000:03:00.0; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_share_options(*serve, service.share, service.parts, service.compute_units);
+  add_share_options(*serve, service.sharing);
   add_device_servers(*serve, service.device_servers);
   serve->callback([&] { status = cli::serve(service, nf_path); });
 }

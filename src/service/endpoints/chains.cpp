@@ -69,7 +69,7 @@ HttpResponse apply_chain(Exchange const& exchange) {
     return error_answer(
         absl::InvalidArgumentError(concat("'file' must be a whole path, from / on, and not '", file, "'")));
   }
-  const Result<chain::OptionTexts> options = options_from(request.value("options", Json::object()));
+  const Result<RequestOptions> options = options_from(request.value("options", Json::object()));
   if (!options.ok()) {
     return error_answer(options.status());
   }
