@@ -3,8 +3,7 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
 #include "apps/catena/style.hpp"
-#include "chain/chain_file.hpp"
-#include "io/output_file.hpp"
+#include "apps/catena/whole_paths.hpp"
 #include "service/apply_record.hpp"
 
 #include <catena/core/text.hpp>
@@ -12,9 +11,7 @@
 #include <absl/strings/str_replace.h>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
 #include <iostream>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,23 +20,6 @@ namespace catena::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The service has another working folder.
-std::string whole_path(std::string const& path) {
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  return error ? path : whole.lexically_normal().string();
-}
-
-chain::GivenOptions with_whole_paths(chain::GivenOptions options) {
-  for (auto& [name, text] : options) {
-    const std::optional<std::string_view> file = chain::file_of(*chain::find_option(name), text);
-    if (file && *file != io::kStandardStream) {
-      text = concat(text.substr(0, text.size() - file->size()), whole_path(std::string(*file)));
-    }
-  }
-  return options;
-}
 
 std::string line_of(Json const& chain) {
   const auto count = [&chain](const char* end, const char* what) {

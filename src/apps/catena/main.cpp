@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
 
   CLI::App* show = app.add_subcommand(
       "show",
-      "List NF types, devices or packet fields; print a chain's graph, an NF's program or the schema of chain files");
+      "List NF types, devices or packet fields; print a chain's file with all defaults, its graph, an NF's program or "
+      "the schema of chain files");
   show->require_subcommand(1);
   for (const char* what : {"nfs", "devices", "fields"}) {
     CLI::App* list = show->add_subcommand(what, std::string("List the ") + what);
@@ -141,6 +142,9 @@ int main(int argc, char** argv) {
   }
   CLI::App* schema = show->add_subcommand("schema", "Print the JSON Schema of chain files, for editors");
   schema->callback([&] { status = cli::show_schema(nf_path); });
+  CLI::App* config = show->add_subcommand("config", "Print a chain file with options over it and with all defaults");
+  cli::add_chain_options(*config, arguments);
+  config->callback([&] { status = cli::show_config(arguments); });
   std::string format = "text";
   CLI::App* graph =
       show->add_subcommand("graph", "The paths of packets through a chain: its next-node table, or a picture of it");
