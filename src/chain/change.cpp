@@ -31,8 +31,8 @@ YAML::Node read_again(ChainConfig const& config) {
 /// Keys of an entry of `nfs` that are about what the NF decides, and not about where it is.
 constexpr std::array<const char*, 3> kOfDecisions{"config", "on_unsupported", "link_local"};
 
-/// Keys of `spec` that a chain keeps from its start: its session has the ports, the open files and the device's parts.
-constexpr std::array<std::string_view, 4> kOfEnds{"'rx'", "'tx'", "'outputs'", "'sharing'"};
+/// Keys of `spec` that a chain keeps from its start: the ports, the open files, and whom it shares its device with.
+constexpr std::array<std::string_view, 5> kOfEnds{"'rx'", "'tx'", "'outputs'", "'sharing'", "'device_servers'"};
 
 /// Text that is the same for the same keys and values, however they are written.
 std::string canonical(YAML::Node const& node, std::string const& file) {

@@ -31,6 +31,7 @@ constexpr std::array kOptions{
     OptionKey{.name = "share", .key = "sharing.mode", .is_of_gpu = true},
     OptionKey{.name = "parts", .key = "sharing.parts", .is_of_gpu = true},
     OptionKey{.name = "compute_units", .key = "sharing.compute_units", .is_of_gpu = true},
+    OptionKey{.name = "device_servers", .key = "device_servers", .is_of_gpu = true},
     OptionKey{.name = "workers", .key = "workers"},
     OptionKey{.name = "cores", .key = "cores"},
 };

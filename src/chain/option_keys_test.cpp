@@ -48,6 +48,7 @@ const GivenOptions kEachOption{{"rx", "dpdk:net_null0"},
                                {"share", "fair"},
                                {"parts", "blocks"},
                                {"compute_units", "12"},
+                               {"device_servers", "process"},
                                {"workers", "3"},
                                {"cores", core()}};
 
@@ -56,7 +57,8 @@ std::string all_as_keys() {
       "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {dpdk: net_null0}\n"
       "  tx: {pcap: /out.pcap}\n  device: [cuda:0, cuda:1]\n  outputs: {record: /r, eve: /e, trace: /t}\n"
       "  transfers: {mode: shared, pushdown: off, methods: [strided, gather], profile: /dev/null}\n"
-      "  sharing: {mode: fair, parts: blocks, compute_units: 12}\n  workers: 3\n  cores: ",
+      "  sharing: {mode: fair, parts: blocks, compute_units: 12}\n  device_servers: process\n  workers: 3\n"
+      "  cores: ",
       core(), "\n  nfs: []\n");
 }
 
@@ -100,6 +102,7 @@ TEST(OptionKeys, over_a_file_are_the_keys_in_it) {
   EXPECT_EQ(a.sharing.mode, b.sharing.mode);
   EXPECT_EQ(a.sharing.parts, b.sharing.parts);
   EXPECT_EQ(a.sharing.compute_units, b.sharing.compute_units);
+  EXPECT_EQ(a.device_servers, b.device_servers);
   EXPECT_EQ(a.workers, b.workers);
   EXPECT_EQ(a.cores, b.cores);
   // and a running chain cannot tell them apart
@@ -152,6 +155,8 @@ TEST(OptionKeys, errors_name_the_option) {
            {"share", "mps", "--share: 'mode' is 'mps'; allowed: scheduled"},
            {"parts", "red", "--parts: 'parts' is 'red'; allowed: green, blocks, none"},
            {"compute_units", "65537", "--compute-units: 'compute_units' is '65537'; allowed: a whole number from 1"},
+           {"device_servers", "all",
+            "--device-servers: 'device_servers' is 'all'; allowed: none, device, tenant, process"},
            {"workers", "0", "--workers: 'workers' is '0'; allowed: a whole number from 1 to 256, or auto"},
            {"cores", "0-", "--cores: 'cores' is '0-': '0-' is no core and no range"},
        }) {

@@ -46,6 +46,8 @@ struct RunConfig {
   SharingConfig sharing;
   std::uint32_t workers = 0;         ///< threads; 0: see default_workers()
   std::vector<std::uint32_t> cores;  ///< worker i stays on cores[i % size]; empty: anywhere
+  /// Processes for the devices: the word of the key.
+  std::string device_servers = "none";
 };
 
 }  // namespace catena::chain

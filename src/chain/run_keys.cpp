@@ -82,6 +82,7 @@ constexpr std::array<string_view, 1> kAllUnits{"all"};
 constexpr std::array<string_view, 2> kOnOrOff{"on", "off"};
 constexpr std::array<string_view, 3> kTransferModes{"adaptive", "shared", "copy"};
 constexpr std::array<string_view, 4> kSharingModes{"scheduled", "fair", "uncoordinated", "temporal"};
+constexpr std::array<string_view, 4> kServersFor{"none", "device", "tenant", "process"};
 constexpr std::array<string_view, 3> kPartKinds{"green", "blocks", "none"};
 constexpr auto kMethodNames = [] {
   std::array<string_view, kTransferMethods.size()> names;
@@ -173,6 +174,14 @@ constexpr std::array kRun{
         .help = "how the NFs on the gpu share it; without: each takes all of it",
         .keys = kSharing,
         .into = into_section<&RunConfig::sharing>},
+    Key{.name = "device_servers",
+        .kind = kWord,
+        .help =
+            "processes for the devices: none, one for all users of a device, for the chains of one tenant, or for each "
+            "process; chains of different servers share no GPU memory, and use the GPU in turn",
+        .fallback = "none",
+        .words = kServersFor,
+        .into = into<&RunConfig::device_servers>},
     Key{.name = "workers",
         .kind = kInteger,
         .help = "threads that poll the stages; auto: one per core, at most one per stage",

@@ -43,6 +43,7 @@ TEST(RunKeys, have_defaults) {
   EXPECT_EQ(run.transfers.methods, plan::kAllMethods);
   EXPECT_EQ(run.transfers.profile.path, "");
   EXPECT_FALSE(run.sharing.mode);
+  EXPECT_EQ(run.device_servers, "none");
   EXPECT_EQ(run.workers, 0U);
   EXPECT_THAT(run.cores, IsEmpty());
 }

@@ -395,6 +395,14 @@ ChainSet::Swap ChainSet::given_up(ApplyRecord applied, Status status) {
 
 /// Has the chain's NFs share their device with those of the others, where the service does that.
 Status ChainSet::share_device(ValidatedSpec& validated) {
+  if (std::string const& wanted = validated.config.run.device_servers; wanted != "none") {
+    CATENA_ASSIGN_OR_RETURN(const runtime::ServersFor servers_for, runtime::parse_servers_for(wanted));
+    if (servers_for != servers_for_) {
+      return absl::InvalidArgumentError(concat(validated.config.file, ": 'device_servers' is ", wanted,
+                                               ", and this service has others (`catena serve --device-servers`); leave "
+                                               "it out"));
+    }
+  }
   if (!sharing_) {
     return runtime::check_servers(servers_for_, validated.options.sharing);
   }

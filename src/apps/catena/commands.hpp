@@ -21,8 +21,6 @@ struct RunArguments {
   chain::GivenOptions options;  ///< over the file
   bool new_keys = false;        ///< a consent for this start
   std::string nf_path;
-  bool device_server = false;             ///< run: the device is in a separate process
-  std::string device_servers = "device";  ///< run: see runtime::ServersFor
   bool json = false;
   bool quiet = false;    ///< no start report and no live line
   bool kernels = false;  ///< check: also the kernels of the chain's NFs

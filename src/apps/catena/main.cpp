@@ -70,12 +70,11 @@ int main(int argc, char** argv) {
   cli::RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
   cli::add_run_options(*run, arguments);
-  run->add_flag(
-         "--device-server", arguments.device_server,
-         "Keep the device in a process of its own: a kernel that traps or never ends takes down only this process, and "
-         "the chain continues without the device until it is back")
+  run->add_flag_callback(
+         "--device-server", [&] { arguments.options.try_emplace("device_servers", "device"); },
+         "As --device-servers device: a kernel that traps or never ends takes down only the device's process, and the "
+         "chain continues without the device until it is back")
       ->group(cli::kGpuGroup);
-  cli::add_device_servers(*run, arguments.device_servers);
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->add_flag("-q,--quiet", arguments.quiet, "Only warnings, errors and the report");
   run->add_flag("-v,--verbose", arguments.verbose, "Also report each stage of the data path, rx and tx included")

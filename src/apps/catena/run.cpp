@@ -265,14 +265,16 @@ int run(RunArguments const& arguments) {
   if (Status status = runtime::allow_processes(*config, options); !status.ok()) {
     return fail(status, arguments.json);
   }
-  const Result<runtime::ServersFor> servers_for = runtime::parse_servers_for(arguments.device_servers);
+  const bool has_servers = config->run.device_servers != "none";
+  const Result<runtime::ServersFor> servers_for =
+      runtime::parse_servers_for(has_servers ? config->run.device_servers : "device");
   if (!servers_for.ok()) {
     return fail(servers_for.status(), arguments.json);
   }
   if (Status status = runtime::check_servers(*servers_for, options.sharing); !status.ok()) {
     return fail(status, arguments.json);
   }
-  if (arguments.device_server || *servers_for != runtime::ServersFor::kDevice || runtime::needs_servers(*config)) {
+  if (has_servers || runtime::needs_servers(*config)) {
     const Result<std::string> program = device::remote::find_server_program();
     if (!program.ok()) {
       return fail(program.status(), arguments.json);
