@@ -2,11 +2,13 @@
 #include "chain/effective.hpp"
 
 #include "chain/keys.hpp"
+#include "nf/yaml_limits.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <yaml-cpp/yaml.h>
 
+#include <mutex>
 #include <string>
 
 namespace catena::chain {
@@ -58,9 +60,15 @@ YAML::Node with_defaults(YAML::Node const& section, std::span<const Key> keys, b
 
 }  // namespace
 
-std::string effective_text(ChainConfig const& config) {
+YAML::Node effective_document(ChainConfig const& config) {
+  const std::unique_lock<std::mutex> turn = nf::YamlScope::take_turn();
   YAML::Node document = YAML::Load(config.text);
   put_over(config.options, document);
+  return document;
+}
+
+std::string effective_text(ChainConfig const& config) {
+  YAML::Node document = effective_document(config);
   // defaults that depend on other keys
   YAML::Node spec = document["spec"];
   spec["tenant"] = config.tenant;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
+#include "chain/effective.hpp"
 #include "pipeline/isolation.hpp"
 #include "service/chain_lock.hpp"
 
@@ -204,6 +205,7 @@ Result<bool> ChainSet::change(ApplyRecord const& applied, ValidatedSpec const& v
   changed.applied = applied;
   changed.resources = validated.resources;
   changed.fifo = validated.fifo;
+  changed.config = chain::effective_text(validated.config);
   if (status.ok()) {
     std::unique_lock lock(mutex_);
     if (is_ending_) {
@@ -313,12 +315,14 @@ Status ChainSet::set_up(ApplyRecord const& applied, ValidatedSpec& validated) {
 ChainSet::Swap ChainSet::start_and_swap(ApplyRecord const& applied, ValidatedSpec validated, Before const& before,
                                         std::stop_token const& gone) {
   bool old_is_gone = before.run == nullptr || before.ends_first;
+  std::string config = chain::effective_text(validated.config);
   const Entry entry{applied,
                     std::move(validated.resources),
                     std::make_shared<ChainRun>(std::move(validated.config), std::move(validated.options),
                                                applied.caller, registry_, before.is_taken_over ? before.run : nullptr),
                     {},
-                    std::move(validated.fifo)};
+                    std::move(validated.fifo),
+                    std::move(config)};
   if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};
   }
@@ -524,6 +528,13 @@ Result<ChainView> ChainSet::get(std::string const& name, Caller const& caller) c
   CATENA_ASSIGN_OR_RETURN(const Entry entry, entry_for(name, caller));
   lock.unlock();
   return view_of(entry);
+}
+
+Result<std::string> ChainSet::config_of(std::string const& name, Caller const& caller) const {
+  const std::lock_guard lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(Entry entry, entry_for(name, caller));
+  return entry.config.empty() ? absl::FailedPreconditionError(concat("chain '", name, "' did not run in this service"))
+                              : Result<std::string>(std::move(entry.config));
 }
 
 std::vector<ChainView> ChainSet::list(Caller const& caller) const {

@@ -111,6 +111,8 @@ class ChainSet {
   Status check_owner(std::string const& name, Caller const& caller) const;
 
   Result<ChainView> get(std::string const& name, Caller const& caller) const;
+  /// The chain file of the last run, as chain::effective_text(). FailedPrecondition before a run in this service.
+  Result<std::string> config_of(std::string const& name, Caller const& caller) const;
   /// The chains visible to the caller, by name.
   std::vector<ChainView> list(Caller const& caller) const;
 
@@ -136,6 +138,7 @@ class ChainSet {
     std::shared_ptr<ChainRun> run;  ///< null: not started in this service, or not yet
     std::string error;              ///< why it cannot run
     std::string fifo = {};          ///< see Prepared
+    std::string config = {};        ///< chain::effective_text() of the run
   };
   /// A name reserved by one operation.
   class ChainLock;

@@ -284,6 +284,24 @@ class Chains(ServiceTest):
         wait_for(lambda: record.exists() and record.stat().st_size > 0)
         self.assertEqual(service.ask("GET", "/v1/chains/a")[1]["workers"], 1)
 
+    def test_the_configuration_in_force_is_shown_whatever_the_file_says(self):
+        service = self.serve()
+        file = self.chain("a", nfs=firewall())
+        self.applied(service, file, workers=1)
+        (self.folder / "a.yaml").write_text("nothing")
+        shown = self.cli(service, "show", "config", "a").stdout
+        for line in ("  workers: 1\n", "  shards: 1\n", "    mode: adaptive\n", "      rate: 20000\n", "    - name: fw\n"):
+            self.assertIn(line, shown)
+        (self.folder / "b.yaml").write_text(shown)
+        self.assertEqual(self.cli(service, "show", "config", str(self.folder / "b.yaml")).stdout, shown)
+        self.assertIn("no chain is named 'b'", self.cli(service, "show", "config", "b", status=1).stderr)
+        self.assertIn("'a' is no file", self.cli(service, "show", "config", "a", "--workers", "2", status=1).stderr)
+        self.assertIn("no/b.yaml", self.cli(service, "show", "config", "no/b.yaml", status=1).stderr)
+        self.assertEqual(service.ask("POST", "/v1/chains/a/stop")[0], 200)
+        self.assertEqual(service.end(), 0, service.log())
+        service = self.serve()
+        self.assertEqual(service.ask("GET", "/v1/chains/a/config")[0], 409)
+
     def test_options_are_those_of_run(self):
         service = self.serve()
         record = self.folder / "record"

@@ -76,9 +76,9 @@ int profile_nfs(ProfileArguments const& arguments, std::string const& nf_path);
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 /// Prints the paths of packets through a chain. `format`: "text", "mermaid", "dot" or "svg", which needs Graphviz.
 int show_graph(std::string const& chain_file, std::string const& format);
-/// Prints the chain file with the options over it and with all defaults. Uses the chain file and options of
-/// `arguments`.
-int show_config(RunArguments const& arguments);
+/// Prints the chain file with the options over it and with all defaults; of a name that is no file, the chain file of
+/// this chain of the service at `socket`. Uses the chain file and options of `arguments`.
+int show_config(RunArguments const& arguments, std::string const& socket);
 /// Prints the JSON Schema of a chain file.
 int show_schema(std::string const& nf_path);
 /// Runs a service until SIGTERM or SIGINT.

@@ -17,6 +17,8 @@ inline constexpr const char* kGpuGroup = "GPU options";
 
 /// The names of copy engines, for `--engine`.
 std::vector<std::string> engine_names();
+/// --socket.
+void add_socket(CLI::App& command, std::string& socket);
 /// --device-servers.
 void add_device_servers(CLI::App& command, std::string& servers);
 /// The option that is this row of chain::option_keys(), for `options`.

@@ -129,6 +129,7 @@ int main(int argc, char** argv) {
   doctor->add_flag("--json", json, "Result as one JSON object");
   doctor->callback([&] { status = cli::doctor(json); });
 
+  cli::ServiceArguments of_service;
   CLI::App* show = app.add_subcommand(
       "show",
       "List NF types, devices or packet fields; print a chain's file with all defaults, its graph, an NF's program or "
@@ -141,9 +142,11 @@ int main(int argc, char** argv) {
   }
   CLI::App* schema = show->add_subcommand("schema", "Print the JSON Schema of chain files, for editors");
   schema->callback([&] { status = cli::show_schema(nf_path); });
-  CLI::App* config = show->add_subcommand("config", "Print a chain file with options over it and with all defaults");
+  CLI::App* config = show->add_subcommand(
+      "config", "Print a chain file, or the one of a chain of the service, with options over it and with all defaults");
   cli::add_chain_options(*config, arguments);
-  config->callback([&] { status = cli::show_config(arguments); });
+  cli::add_socket(*config, of_service.socket);
+  config->callback([&] { status = cli::show_config(arguments, of_service.socket); });
   std::string format = "text";
   CLI::App* graph =
       show->add_subcommand("graph", "The paths of packets through a chain: its next-node table, or a picture of it");
@@ -165,7 +168,6 @@ int main(int argc, char** argv) {
     status = cli::show_program(chain_file, nf, arguments, json);
   });
 
-  cli::ServiceArguments of_service;
   cli::add_service_commands(app, arguments, of_service, nf_path, status);
 
 #ifdef CATENA_HAS_STACK

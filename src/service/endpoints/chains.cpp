@@ -103,6 +103,11 @@ HttpResponse get_chain(Exchange const& exchange) {
   return view.ok() ? json_answer(json_of(*view)) : error_answer(view.status());
 }
 
+HttpResponse get_config(Exchange const& exchange) {
+  const Result<std::string> config = exchange.chains.config_of(exchange.name, exchange.caller);
+  return config.ok() ? json_answer({{"name", exchange.name}, {"config", *config}}) : error_answer(config.status());
+}
+
 HttpResponse stop_chain(Exchange const& exchange) {
   const Status status = exchange.chains.stop(exchange.name, exchange.caller);
   return status.ok() ? get_chain(exchange) : error_answer(status);
