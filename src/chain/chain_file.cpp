@@ -71,14 +71,13 @@ Result<std::uint32_t> read_shards(FileSection& spec, ChainConfig const& chain) {
   return shards;
 }
 
-/// What the table cannot say, of a chain whose keys are fine one by one.
+/// What the table cannot say, of a chain whose keys are fine one by one, and the options over it.
 Status read_spec(FileSection& spec, ChainConfig& chain) {
   Diagnostics diagnostics;
   chain.rx = diagnostics.take(read_rx(spec));
   chain.tx = diagnostics.take(read_tx(spec));
   diagnostics.add(check_sharing(spec, chain.rx, chain.tx));
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> devices, spec.texts("device"));
-  chain.devices = diagnostics.take(device::parse_preferences(devices));
+  diagnostics.add(put_over(chain.options, chain));
   CATENA_ASSIGN_OR_RETURN(const NfConfig defaults, nf_defaults(spec));
   CATENA_ASSIGN_OR_RETURN(FileSection tuning, spec.section("tuning"));
   chain.tuning = diagnostics.take(read_tuning(std::move(tuning)));
@@ -103,8 +102,9 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   return diagnostics.status();
 }
 
-Result<ChainConfig> read_chain(nf::Config root) {
+Result<ChainConfig> read_chain(nf::Config root, GivenOptions const& options) {
   ChainConfig chain;
+  chain.options = options;
   chain.file = root.file();
   chain.text = root.text();
   CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
@@ -114,20 +114,21 @@ Result<ChainConfig> read_chain(nf::Config root) {
   CATENA_ASSIGN_OR_RETURN(FileSection spec, file.section("spec"));
   chain.tenant = chain.name;
   CATENA_RETURN_IF_ERROR(spec.read_into(chain));
+  CATENA_RETURN_IF_ERROR(spec.read_into(chain.run));
   CATENA_RETURN_IF_ERROR(read_spec(spec, chain));
   return chain;
 }
 
 }  // namespace
 
-Result<ChainConfig> load_chain(std::string const& path) {
+Result<ChainConfig> load_chain(std::string const& path, GivenOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::load(path));
-  return read_chain(root);
+  return read_chain(std::move(root), options);
 }
 
-Result<ChainConfig> parse_chain(std::string_view text, std::string const& file) {
+Result<ChainConfig> parse_chain(std::string_view text, std::string const& file, GivenOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
-  return read_chain(root);
+  return read_chain(std::move(root), options);
 }
 
 void set_default_isolation(ChainConfig& config, Isolation isolation) {

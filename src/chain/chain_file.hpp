@@ -13,6 +13,8 @@
 
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
+#include "chain/option_keys.hpp"
+#include "chain/run_config.hpp"
 #include "gpu/device/device.hpp"
 #include "io/traffic_match.hpp"
 #include "nf/instance.hpp"
@@ -31,7 +33,7 @@ extern const PortKind kNullPort;
 struct PortConfig {
   PortKind const* kind = &kNullPort;
   std::string target;                     ///< the file, absolute, or "-" for standard input or output; empty: no file
-  std::string position;                   ///< file:line:column of this name; empty on the command line
+  std::string position;                   ///< file:line:column of this name, or the option naming the port
   std::vector<std::string> devices;       ///< EAL device strings, by port number; empty: no device
   bool is_shared = false;                 ///< devices: other chains of the process may use the ports, too
   std::vector<io::TrafficMatch> matches;  ///< rx, shared: the chain receives frames matching any of these
@@ -113,7 +115,8 @@ struct Tuning {
 
 struct ChainConfig {
   std::string file;
-  std::string text;  ///< contents of the file
+  std::string text;      ///< contents of the file
+  GivenOptions options;  ///< were put over it
   std::string name;
   std::string tenant;  ///< owner of the chain; the chain's name if not set in the file
   PortConfig rx;
@@ -124,6 +127,7 @@ struct ChainConfig {
   std::optional<Graph> graph = std::nullopt;  ///< nullopt: packets go from each NF to the next
   std::uint32_t shards = 1;                   ///< kAutoShards: see auto_shards()
   Tuning tuning;
+  RunConfig run;
 };
 
 /// Unit queues that a shard may need: before and after each NF, for reshard stages and branches; in a graph also after
@@ -140,11 +144,12 @@ struct NfGroup {
 /// process.
 NfGroup group_of(ChainConfig const& config, std::size_t nf);
 
-/// Reads a chain file. The NFs' own configurations are read later, when the NFs are created. Every error is
-/// `file:line:column: ...` and names the key, the value and the allowed values.
-Result<ChainConfig> load_chain(std::string const& path);
+/// Reads a chain file, with `options` put over its keys. The NFs' own configurations are read later, when the NFs are
+/// created. Every error is `file:line:column: ...` and names the key, the value and the allowed values; an error of an
+/// option begins with the option.
+Result<ChainConfig> load_chain(std::string const& path, GivenOptions const& options = {});
 /// The same from text; relative file names start in the folder of `file`.
-Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
+Result<ChainConfig> parse_chain(std::string_view text, std::string const& file, GivenOptions const& options = {});
 
 /// Sets the isolation of all NFs without one in the file.
 void set_default_isolation(ChainConfig& config, Isolation isolation);

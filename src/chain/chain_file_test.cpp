@@ -342,8 +342,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "'tx' is 'eth0'; write one of {pcap: FILE}, {dpdk: DEVICE}, {dev: INTERFACE}, or null"},
         BadCase{"key_of_an_nf_outside_its_config", "on: gpu", "on: gpu, rules: fw.rules",
                 "unknown key 'rules'; the NF's own keys are under `config:`; allowed: batch_size"},
-        BadCase{"option_as_key", "device: opencl", "device: opencl\n  workers: 2",
-                "c.yaml:8:3: unknown key 'workers'; it is an option: --workers NUMBER; allowed: device"},
+        BadCase{"option_as_key", "device: opencl", "device: opencl\n  sync: copy",
+                "c.yaml:8:3: unknown key 'sync'; write transfers: {mode: adaptive}; allowed: cores, device"},
         BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]",
                 "'metadata' must be a mapping, found a list"}),
     [](auto const& test) { return test.param.description; });

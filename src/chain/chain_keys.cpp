@@ -9,6 +9,7 @@
 #include "chain/keys.hpp"
 #include "chain/match_keys.hpp"
 #include "chain/port_kind.hpp"
+#include "chain/run_keys.hpp"
 #include "plan/planner.hpp"
 
 namespace catena::chain {
@@ -181,6 +182,15 @@ Status read_processor(FileSection& entry, Key const& key, Target const& target) 
   return absl::OkStatus();
 }
 
+/// `device`.
+Status read_devices(FileSection& spec, Key const& key, Target const& target) {
+  if (auto* const chain = target.as<ChainConfig>(); chain != nullptr && spec.gives(key)) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, spec.texts(key.name));
+    CATENA_ASSIGN_OR_RETURN(chain->devices, device::parse_preferences(texts));
+  }
+  return absl::OkStatus();
+}
+
 /// At spec they are the defaults of all NFs, which are an NfConfig, too.
 constexpr KeyReader kIntoUnsupported =
     into_word<&NfConfig::on_unsupported, nf::OnUnsupported::kPass, nf::OnUnsupported::kDrop>;
@@ -306,27 +316,25 @@ constexpr std::array kNextNodeRow{
 };
 
 constexpr std::array<Advice, 1> kNfAdvice{{{"", "the NF's own keys are under `config:`"}}};
-constexpr std::array<Advice, 13> kSpecAdvice{{
-    {"workers", "it is an option: --workers NUMBER"},
-    {"cores", "it is an option: --cores 0,2-5"},
-    {"record", "it is an option: --record FILE"},
-    {"eve", "it is an option: --eve FILE"},
-    {"trace", "it is an option: --trace FILE"},
-    {"sync", "it is an option: --sync adaptive"},
-    {"pushdown", "it is an option: --pushdown on"},
-    {"methods", "it is an option: --methods strided,gather"},
-    {"profile", "it is an option: --profile FILE"},
-    {"share", "it is an option: --share scheduled"},
-    {"parts", "it is an option: --parts green"},
-    {"compute_units", "it is an option: --compute-units NUMBER"},
-    {"new_keys", "it is an option: --new-keys"},
+/// Words of options and the keys that they are.
+constexpr std::array<Advice, 10> kSpecAdvice{{
+    {"record", "write outputs: {record: FILE}"},
+    {"eve", "write outputs: {eve: FILE}"},
+    {"trace", "write outputs: {trace: FILE}"},
+    {"sync", "write transfers: {mode: adaptive}"},
+    {"pushdown", "write transfers: {pushdown: on}"},
+    {"methods", "write transfers: {methods: [strided, gather]}"},
+    {"profile", "write transfers: {profile: FILE}"},
+    {"share", "write sharing: {mode: scheduled}"},
+    {"parts", "write sharing: {mode: scheduled, parts: green}"},
+    {"new_keys", "it is an option, for one start: --new-keys"},
 }};
 
 /// Not a constant: the table of kinds has the keys of rx and tx.
 std::span<const Key> spec_keys() {
   static const std::vector<Key> kRxKeys = rx_keys(kRxCommonKeys);
   static const std::vector<Key> kTxKeys = tx_keys(kTxCommonKeys);
-  static const std::array kSpec{
+  static const std::vector kPackets{
       Key{.name = "rx",
           .kind = kSection,
           .help = "source of packets",
@@ -346,7 +354,8 @@ std::span<const Key> spec_keys() {
                   "some shards",
           .fallback = "auto",
           .minimum = 1,
-          .maximum = kMaxShards},
+          .maximum = kMaxShards,
+          .into = read_devices},
       Key{.name = "on_unsupported",
           .kind = kWord,
           .help = "for NFs without a value of their own; default: drop for firewall and ipsec, pass for the others",
@@ -397,6 +406,11 @@ std::span<const Key> spec_keys() {
           .kind = kText,
           .help = "destination of packets matching no row of `graph`: the name of an NF, tx, or drop"},
   };
+  static const std::vector<Key> kSpec = [] {
+    std::vector<Key> keys = kPackets;
+    keys.insert(keys.end(), run_keys().begin(), run_keys().end());
+    return keys;
+  }();
   return kSpec;
 }
 

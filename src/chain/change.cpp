@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/change.hpp"
 
-#include "nf/yaml_limits.hpp"
+#include "chain/effective.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,13 +19,11 @@
 namespace catena::chain {
 namespace {
 
-YAML::Node read_again(ChainConfig const& config) {
-  const std::unique_lock<std::mutex> turn = nf::YamlScope::take_turn();
-  return YAML::Load(config.text);
-}
-
 /// Keys of an entry of `nfs` that are about what the NF decides, and not about where it is.
 constexpr std::array<const char*, 3> kOfDecisions{"config", "on_unsupported", "link_local"};
+
+/// Keys of `spec` that a chain keeps from its start: the ports, the open files, and whom it shares its device with.
+constexpr std::array<std::string_view, 5> kOfEnds{"'rx'", "'tx'", "'outputs'", "'sharing'", "'device_servers'"};
 
 /// Text that is the same for the same keys and values, however they are written.
 std::string canonical(YAML::Node const& node, std::string const& file) {
@@ -72,13 +69,13 @@ Status is_another(std::string const& file, std::string_view what) {
   return absl::FailedPreconditionError(concat(file, ": ", what));
 }
 
-/// Whether all but `spec` is the same. Both files were read before, and so they can be.
+/// Whether all but `spec` is the same. Both files were read before, so they are valid.
 Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
   // names of files begin there
   if (std::filesystem::path(now.file).parent_path() != std::filesystem::path(next.file).parent_path()) {
     return is_another(next.file, "the file is in another folder");
   }
-  const auto keys = different_keys(read_again(now), read_again(next), next.file, {"spec"});
+  const auto keys = different_keys(effective_document(now), effective_document(next), next.file, {"spec"});
   return keys.empty() ? absl::OkStatus() : is_another(next.file, fmt::format("{} has changed", fmt::join(keys, ", ")));
 }
 
@@ -86,10 +83,10 @@ Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
 
 Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
   CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
-  const YAML::Node before = read_again(now)["spec"];
-  const YAML::Node after = read_again(next)["spec"];
+  const YAML::Node before = effective_document(now)["spec"];
+  const YAML::Node after = effective_document(next)["spec"];
   for (std::string const& key : different_keys(before, after, next.file, {})) {
-    if (key == "'rx'" || key == "'tx'") {
+    if (std::ranges::find(kOfEnds, key) != kOfEnds.end()) {
       return is_another(next.file, concat(key, " of 'spec' has changed"));
     }
   }
@@ -102,8 +99,8 @@ Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
 
 Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig const& next) {
   CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
-  const YAML::Node before = read_again(now);
-  const YAML::Node after = read_again(next);
+  const YAML::Node before = effective_document(now);
+  const YAML::Node after = effective_document(next);
   if (const auto keys = different_keys(before["spec"], after["spec"], next.file, {"nfs"}); !keys.empty()) {
     return is_another(next.file, fmt::format("{} of 'spec' has changed", fmt::join(keys, ", ")));
   }

@@ -17,7 +17,7 @@ Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig
 
 /// Whether `next` receives from and sends to the same ports: then its session can take over the ports of the running
 /// session. FailedPrecondition, naming the difference, if anything else differs that only a new chain can have: its
-/// names, its ports, or its requested packet memory.
+/// names, its ports, outputs, sharing of the device, or its requested packet memory.
 Status has_same_ends(ChainConfig const& now, ChainConfig const& next);
 
 }  // namespace catena::chain

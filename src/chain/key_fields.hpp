@@ -26,14 +26,14 @@ struct FieldOf<ValueType OwnerType::*> {
 /// the section.
 template <std::unsigned_integral T>
 requires(!std::same_as<T, bool>) Status read_value(FileSection& section, Key const& key, T& value) {
-  if (section.has(key.name) || !key.fallback.empty()) {
+  if (section.gives(key)) {
     CATENA_ASSIGN_OR_RETURN(const std::int64_t number, section.integer_or_word(key.name));
     value = static_cast<T>(number);
   }
   return absl::OkStatus();
 }
 inline Status read_value(FileSection& section, Key const& key, double& value) {
-  if (section.has(key.name) || !key.fallback.empty()) {
+  if (section.gives(key)) {
     CATENA_ASSIGN_OR_RETURN(value, section.number(key.name));
   }
   return absl::OkStatus();
@@ -43,20 +43,22 @@ inline Status read_value(FileSection& section, Key const& key, bool& value) {
   return absl::OkStatus();
 }
 inline Status read_value(FileSection& section, Key const& key, std::string& value) {
-  if (section.has(key.name) || !key.fallback.empty()) {
+  if (section.gives(key)) {
     CATENA_ASSIGN_OR_RETURN(value, section.text(key.name));
   }
   return absl::OkStatus();
 }
 inline Status read_value(FileSection& section, Key const& key, std::vector<std::string>& value) {
-  if (section.has(key.name) || !key.fallback.empty()) {
+  if (section.gives(key)) {
     CATENA_ASSIGN_OR_RETURN(value, section.texts(key.name));
   }
   return absl::OkStatus();
 }
 inline Status read_value(FileSection& section, Key const& key, std::vector<std::uint32_t>& value) {
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> numbers, section.integers(key.name));
-  value.assign(numbers.begin(), numbers.end());
+  if (section.gives(key)) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> numbers, section.integers(key.name));
+    value.assign(numbers.begin(), numbers.end());
+  }
   return absl::OkStatus();
 }
 inline Status read_value(FileSection& section, Key const& key, nf::Config& value) {
@@ -75,12 +77,23 @@ Status into(FileSection& section, Key const& key, Target const& target) {
   return owner == nullptr ? absl::OkStatus() : read_value(section, key, owner->*Field);
 }
 
+/// Reads the keys of a section into the struct that is this field; a missing section leaves it as it is.
+template <auto Field>
+Status into_section(FileSection& section, Key const& key, Target const& target) {
+  auto* const owner = target.as<typename FieldOf<decltype(Field)>::Owner>();
+  if (owner == nullptr || !section.has(key.name)) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(FileSection inner, section.section(key.name));
+  return inner.read_into(owner->*Field);
+}
+
 /// Reads a key with words into this field: `Values`, in the order of Key::words.
 template <auto Field, auto... Values>
 Status into_word(FileSection& section, Key const& key, Target const& target) {
   using Owner = typename FieldOf<decltype(Field)>::Owner;
   auto* const owner = target.as<Owner>();
-  if (owner == nullptr || !(section.has(key.name) || !key.fallback.empty())) {
+  if (owner == nullptr || !section.gives(key)) {
     return absl::OkStatus();
   }
   constexpr std::array kAll{Values...};

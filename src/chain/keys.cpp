@@ -69,6 +69,9 @@ Result<std::vector<std::string>> read_texts(nf::Config& section, Key const& key)
         key.name, concat("'", key.name, "' lists ", count, " of them; allowed: ", key.minimum, " to ", key.maximum));
   }
   for (auto text = texts.begin(); text != texts.end(); ++text) {
+    if (!key.words.empty() && !is_among_words(key, *text)) {
+      return section.error(key.name, concat("'", key.name, "' has '", *text, "'; allowed: ", words_text(key)));
+    }
     if (std::find(texts.begin(), text, *text) != text) {
       return section.error(key.name, concat("'", key.name, "' lists '", *text, "' twice"));
     }
@@ -303,14 +306,14 @@ Result<std::vector<std::string>> FileSection::texts(std::string_view name) {
 
 Result<FileSection> FileSection::section(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(nf::Config inner, config_.section_or_empty(name));
-  return FileSection(std::move(inner), key(name).keys);
+  return FileSection(std::move(inner), key(name).keys, missing_);
 }
 
 Result<std::vector<FileSection>> FileSection::sections(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(std::vector<nf::Config> entries, config_.sections(name));
   std::vector<FileSection> sections;
   for (nf::Config& entry : entries) {
-    sections.emplace_back(std::move(entry), key(name).keys);
+    sections.emplace_back(std::move(entry), key(name).keys, missing_);
   }
   return sections;
 }

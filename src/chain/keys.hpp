@@ -18,7 +18,7 @@ enum class KeyKind {
   kText,      ///< any
   kName,      ///< at most kMaxNameLength letters, digits, '-', '_' and '.'
   kFile,      ///< name of a file
-  kTexts,     ///< one text, or a list of `minimum` to `maximum`
+  kTexts,     ///< one text, or a list of `minimum` to `maximum`; each one of `words`, if any
   kWord,      ///< one of `words`
   kDevices,   ///< for device::parse_preferences(): one text, or a list of up to `maximum`
   kInteger,   ///< `minimum` to `maximum`, or one of `words`, if any
@@ -90,10 +90,20 @@ Status check_keys(nf::Config section, std::span<const Key> keys, std::span<const
 /// A section accepted by check_keys(), read by its table. Each getter takes the name of a key of the table.
 class FileSection {
  public:
-  FileSection(nf::Config config, std::span<const Key> keys) : config_(std::move(config)), keys_(keys) {}
+  /// Treatment of a field whose key is missing.
+  enum class Missing {
+    kFallback,  ///< it gets the table's fallback, if any
+    kLeft       ///< it stays as it is: the section is put over another one
+  };
+  FileSection(nf::Config config, std::span<const Key> keys, Missing missing = Missing::kFallback)
+      : config_(std::move(config)), keys_(keys), missing_(missing) {}
 
   nf::Config& config() { return config_; }
   bool has(std::string_view name) { return config_.has(name); }
+  /// Whether a field is read from the key, or its fallback.
+  bool gives(Key const& key) {
+    return config_.has(key.name) || (missing_ == Missing::kFallback && !key.fallback.empty());
+  }
   /// The value, or the table's fallback.
   Result<std::string> text(std::string_view name);
   Result<std::int64_t> integer(std::string_view name);
@@ -119,6 +129,7 @@ class FileSection {
 
   nf::Config config_;
   std::span<const Key> keys_;
+  Missing missing_;
 };
 
 }  // namespace catena::chain

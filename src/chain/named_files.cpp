@@ -103,11 +103,16 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
       files.push_back({std::move(who), std::move(position), path, is_written});
     }
   };
-  PortConfig const& rx = options.rx ? *options.rx : config.rx;
-  PortConfig const& tx = options.tx ? *options.tx : config.tx;
+  // the position of a name on the command line is its option
+  const auto add_named = [&add](std::string who, std::string const& position, std::string const& path,
+                                bool is_written) {
+    const bool is_option = position.starts_with("--");
+    add(is_option ? position : std::move(who), is_option ? "" : position, path, is_written);
+  };
+  OutputsConfig const& outputs = config.run.outputs;
   add("the chain file", "", config.file, false);
   if (options.opens_rx) {
-    add(options.rx ? "--rx" : "rx", rx.position, rx.target, false);
+    add_named("rx", config.rx.position, config.rx.target, false);
   }
   for (NfConfig const& nf : config.nfs) {
     add("'plugin'", nf.position, nf.plugin_here(), false);
@@ -118,13 +123,13 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   for (nf::NamedFile const& file : of_nfs) {
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
   }
-  add("--profile", "", options.profile_path, false);
+  add_named("'profile'", config.run.transfers.profile.position, options.profile_path, false);
   if (options.opens_tx) {
-    add(options.tx ? "--tx" : "tx", tx.position, tx.target, true);
+    add_named("tx", config.tx.position, config.tx.target, true);
   }
-  add("--record", "", options.record_path, true);
-  add("--eve", "", options.eve_path, true);
-  add("--trace", "", options.trace_path, true);
+  add_named("'record'", outputs.record.position, options.record_path, true);
+  add_named("'eve'", outputs.eve.position, options.eve_path, true);
+  add_named("'trace'", outputs.trace.position, options.trace_path, true);
   return files;
 }
 

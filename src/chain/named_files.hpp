@@ -15,7 +15,7 @@ namespace catena::chain {
 
 struct NamedFile {
   std::string who;       ///< "tx", "--record", "'rules'": the key or option naming it
-  std::string position;  ///< file:line:column of the name; empty on the command line
+  std::string position;  ///< file:line:column of the name; empty for an option
   std::string path;
   bool is_written = false;
 };

@@ -10,8 +10,6 @@
 
 #include <catena/core/text.hpp>
 
-#include <absl/strings/str_split.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -177,37 +175,6 @@ std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan:
     }
   }
   return before;
-}
-
-Result<plan::Mode> parse_sync_option(std::string_view text) {
-  for (const plan::Mode mode : {plan::Mode::kCopy, plan::Mode::kShared, plan::Mode::kAdaptive}) {
-    if (text == plan::to_string(mode)) {
-      return mode;
-    }
-  }
-  return absl::InvalidArgumentError(concat("--sync is '", text, "'; allowed: copy, shared, adaptive"));
-}
-
-std::string method_names(std::span<const TransferMethod> methods) {
-  std::string names;
-  for (const TransferMethod method : methods) {
-    names.append(names.empty() ? "" : ", ").append(to_string(method));
-  }
-  return names;
-}
-
-Result<plan::MethodSet> parse_methods_option(std::string_view text) {
-  plan::MethodSet set = 0;
-  for (std::string const& name : std::vector<std::string>(absl::StrSplit(std::string(text), ','))) {
-    const auto* const known =
-        std::ranges::find(kTransferMethods, name, [](TransferMethod method) { return to_string(method); });
-    if (known == kTransferMethods.end()) {
-      return absl::InvalidArgumentError(
-          concat("--methods has '", name, "'; allowed: ", method_names(kTransferMethods), ", with commas in between"));
-    }
-    set = static_cast<plan::MethodSet>(set | plan::method_bit(*known));
-  }
-  return set;
 }
 
 Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,

@@ -31,7 +31,7 @@ std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step);
 /// such a field is also on the host on another path, a correct plan has it on the device on all paths.
 std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan::Plan const& plan);
 
-/// How a chain synchronizes host and device: `--sync`, `--pushdown` and `--methods`.
+/// How a chain synchronizes host and device: `transfers`, with measured costs.
 struct SyncOptions {
   plan::Mode mode = plan::Mode::kAdaptive;
   bool pushdown = true;
@@ -59,14 +59,6 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
 void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
               plan::PlanInput& input);
 void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
-
-/// "copy", "shared" or "adaptive". InvalidArgument lists the allowed values.
-Result<plan::Mode> parse_sync_option(std::string_view text);
-
-/// Names of transfer methods, separated by commas and blanks.
-std::string method_names(std::span<const TransferMethod> methods);
-/// Transfer methods separated by commas. InvalidArgument lists the allowed values.
-Result<plan::MethodSet> parse_methods_option(std::string_view text);
 
 /// The plans of a chain in every mode, for a device with all capabilities; for `catena plan`. Opens no port and no
 /// device. Errors: as check().

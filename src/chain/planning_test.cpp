@@ -15,7 +15,6 @@ namespace {
 
 using packet::fields;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(ProfileOf, a_generator_is_its_packet_size) {
   EXPECT_EQ(profile_of(generated({.packet_bytes = 508}))->average_bytes(), 508);
@@ -150,11 +149,6 @@ TEST(TransferMethods, are_the_same_in_plans_and_launches) {
         << "kernels move header fields";
     EXPECT_EQ(mover.enqueue != nullptr, kernel_path(method) == KernelPath::kNone);
   }
-}
-
-TEST(SyncOption, names_what_is_allowed) {
-  EXPECT_EQ(*parse_sync_option("shared"), plan::Mode::kShared);
-  EXPECT_THAT(std::string(parse_sync_option("always").status().message()), HasSubstr("copy, shared, adaptive"));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
+
 namespace catena::chain {
 namespace {
 
@@ -14,6 +16,15 @@ std::uint32_t cores_for(RunOptions const& options) {
     return options.workers;
   }
   return static_cast<std::uint32_t>(options.cores.empty() ? usable_cores().size() : options.cores.size());
+}
+
+Result<std::optional<SharingOptions>> sharing_options_of(SharingConfig const& sharing) {
+  if (sharing.mode) {
+    return SharingOptions{*sharing.mode, sharing.parts, sharing.compute_units};
+  }
+  return sharing.parts || sharing.compute_units != 0
+             ? absl::InvalidArgumentError("'parts' and 'compute_units' of 'sharing' take its 'mode', which is --share")
+             : Result<std::optional<SharingOptions>>(std::nullopt);
 }
 
 }  // namespace
@@ -28,11 +39,6 @@ bool may_divide_traffic(ChainConfig const& config, RunOptions const& options) {
 }
 
 Status apply(RunOptions const& options, ChainConfig& config) {
-  config.rx = options.rx.value_or(config.rx);
-  config.tx = options.tx.value_or(config.tx);
-  if (!options.devices.empty()) {
-    config.devices = options.devices;
-  }
   if (config.shards == kAutoShards) {
     config.shards = auto_shards(config, may_divide_traffic(config, options), cores_for(options));
   }
@@ -42,6 +48,43 @@ Status apply(RunOptions const& options, ChainConfig& config) {
                                              config.devices.size(), " or more"));
   }
   return absl::OkStatus();
+}
+
+Result<RunOptions> run_options_of(ChainConfig& config) {
+  RunConfig const& run = config.run;
+  RunOptions options;
+  options.record_path = run.outputs.record.path;
+  options.eve_path = run.outputs.eve.path;
+  options.trace_path = run.outputs.trace.path;
+  options.sync.mode = run.transfers.mode;
+  options.sync.pushdown = run.transfers.pushdown;
+  options.sync.methods = run.transfers.methods;
+  if (run.transfers.profile.path.empty()) {
+    options.profiles = ProfileStore::from_environment();
+  } else {
+    CATENA_ASSIGN_OR_RETURN(options.sync.profile, load_profile(run.transfers.profile.path));
+    options.profile_path = run.transfers.profile.path;
+  }
+  CATENA_ASSIGN_OR_RETURN(options.sharing, sharing_options_of(run.sharing));
+  options.cores = run.cores;
+  options.workers = run.workers;
+  CATENA_RETURN_IF_ERROR(apply(options, config));
+  const auto stages =  // where each has an rx and a tx
+      static_cast<std::uint32_t>(config.shards * (config.nfs.size() + 2));
+  if (run.workers != 0) {
+    options.workers = std::min(run.workers, stages);
+  } else if (!run.cores.empty()) {
+    options.workers = std::min(static_cast<std::uint32_t>(run.cores.size()), stages);
+  } else {
+    options.workers = default_workers(config.rx, stages, static_cast<std::uint32_t>(usable_cores().size()));
+  }
+  return options;
+}
+
+Result<std::optional<SharingOptions>> sharing_of(GivenOptions const& options) {
+  ChainConfig chain;
+  CATENA_RETURN_IF_ERROR(put_over(options, chain));
+  return sharing_options_of(chain.run.sharing);
 }
 
 }  // namespace catena::chain

@@ -16,21 +16,18 @@
 
 namespace catena::chain {
 
-/// How the NFs of a chain share its device: `--share`, `--parts` and `--compute-units`.
+/// How the NFs of a chain share its device: `sharing`.
 struct SharingOptions {
   share::Mode mode = share::Mode::kUncoordinated;
   std::optional<share::Parts> parts = std::nullopt;  ///< nullopt: green contexts if the device has them, else blocks
   std::uint32_t compute_units = 0;                   ///< shared by them; 0: all
 };
 
-/// The settings of the command line, in addition to a chain file, and facts about its run. A value: runtime::RunOptions
-/// adds the objects of the caller.
+/// The settings of a run, from the keys of the chain file that are about it, and facts about the run. A value:
+/// runtime::RunOptions adds the objects of the caller.
 struct RunOptions {
-  std::optional<PortConfig> rx;
-  std::optional<PortConfig> tx;
-  std::vector<device::DevicePreference> devices;  ///< empty: as in the file
-  std::string record_path;                        ///< empty: no record
-  std::string eve_path;                           ///< for alerts as EVE JSON lines; empty: not written
+  std::string record_path;   ///< empty: no record
+  std::string eve_path;      ///< for alerts as EVE JSON lines; empty: not written
   std::string trace_path;    ///< for the timeline of launches from run() (see to_chrome_trace()); empty: not written
   std::string profile_path;  ///< file of sync.profile, which must not be overwritten
   bool trace = false;        ///< keeps the timeline for traces() without a file
@@ -57,8 +54,16 @@ bool hides_order(ChainConfig const& config, RunOptions const& options);
 /// The same, and rx is artificial traffic and tx discards it: each shard may make its part of the packets by itself.
 bool may_divide_traffic(ChainConfig const& config, RunOptions const& options);
 
-/// Applies `options` to `config`, and sets the number of shards if it is open. A second call changes nothing.
-/// InvalidArgument for fewer shards than devices.
+/// Sets the number of shards if it is open. A second call changes nothing. InvalidArgument for fewer shards than
+/// devices.
 Status apply(RunOptions const& options, ChainConfig& config);
+
+/// The options of a run of a chain; chooses its shards if the file leaves their number open. Reads the cost profile
+/// named by the chain. InvalidArgument for a part of a device without a mode of sharing; as load_profile().
+Result<RunOptions> run_options_of(ChainConfig& config);
+
+/// The sharing in options without a chain file: `share`, `parts` and `compute_units`; nullopt without `share`. As
+/// put_over(), and as run_options_of().
+Result<std::optional<SharingOptions>> sharing_of(GivenOptions const& options);
 
 }  // namespace catena::chain

@@ -10,6 +10,7 @@
 #include <catena/core/text.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <regex>
 #include <string>
@@ -47,7 +48,8 @@ Json value_of(Key const& key) {
     case KeyKind::kName:
       return {{"type", Json::array({"string", "number"})}, {"pattern", kNamePattern}, {"maxLength", kMaxNameLength}};
     case KeyKind::kTexts: {
-      const Json text = {{"type", "string"}};
+      const Json text =
+          key.words.empty() ? Json{{"type", Json::array({"string", "number"})}} : Json{{"enum", key.words}};
       return {{"anyOf", Json::array({text, Json{{"type", "array"},
                                                 {"items", text},
                                                 {"minItems", key.minimum},
@@ -100,8 +102,9 @@ Json schema_of(std::span<const Key> keys) {
                      : value_of(key);
     value["description"] = key.help;
     if (!key.fallback.empty()) {
-      value["default"] =
-          key.kind == KeyKind::kWord || key.kind == KeyKind::kDevices ? Json(key.fallback) : Json::parse(key.fallback);
+      const bool is_text =
+          key.kind == KeyKind::kDevices || std::ranges::find(key.words, key.fallback) != key.words.end();
+      value["default"] = is_text ? Json(key.fallback) : Json::parse(key.fallback);
     }
     schema["properties"][std::string(key.name)] = std::move(value);
     if (key.is_required && key.stands_in.empty()) {

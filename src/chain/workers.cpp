@@ -67,7 +67,7 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
       list += concat(list.empty() ? "" : ",", core);
     }
     return absl::InvalidArgumentError(
-        concat("--cores '", text, "': ", what, "; write cores as 0,2-5; this process may use: ", list));
+        concat("'", text, "': ", what, "; write cores as 0,2-5; this process may use: ", list));
   };
   std::vector<std::uint32_t> cores;
   for (std::string_view rest = text;;) {

@@ -314,6 +314,13 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
   return Config(std::move(state));
 }
 
+Config Config::of(YAML::Node const& mapping, std::string const& name) {
+  auto state = std::make_shared<State>();
+  state->file = name;
+  state->node = mapping;
+  return Config(std::move(state));
+}
+
 bool Config::has(std::string_view key) {
   state_->asked.emplace(key);
   return state_->find(key).IsDefined();

@@ -368,6 +368,7 @@ void Session::publish(std::vector<PendingReplacements> all, chain::ChainConfig c
   }
   version_.store(version, std::memory_order_release);
   config_.text = next.text;
+  config_.options = next.options;
   for (std::size_t nf = 0; nf < next.nfs.size(); ++nf) {
     const auto take = [&next, nf](chain::NfConfig& config) {
       config.config = next.nfs[nf].config;

@@ -2,6 +2,7 @@
 #include "service/apply_record.hpp"
 
 #include "chain/chain_file.hpp"
+#include "nf/integer.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -9,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -18,132 +18,98 @@ namespace catena::service {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using chain::OptionTexts;
 
-enum class Names { kNothing, kFile, kPort };
-
-struct TextOption {
-  std::string_view name;
-  std::string OptionTexts::*text;
-  Names names = Names::kNothing;
-};
-
-constexpr std::array kTexts{
-    TextOption{"rx", &OptionTexts::rx, Names::kPort},
-    TextOption{"tx", &OptionTexts::tx, Names::kPort},
-    TextOption{"device", &OptionTexts::device},
-    TextOption{"record", &OptionTexts::record, Names::kFile},
-    TextOption{"eve", &OptionTexts::eve, Names::kFile},
-    TextOption{"trace", &OptionTexts::trace, Names::kFile},
-    TextOption{"sync", &OptionTexts::sync},
-    TextOption{"pushdown", &OptionTexts::pushdown},
-    TextOption{"methods", &OptionTexts::methods},
-    TextOption{"profile", &OptionTexts::profile, Names::kFile},
-    TextOption{"share", &OptionTexts::share},
-    TextOption{"parts", &OptionTexts::parts},
-    TextOption{"cores", &OptionTexts::cores},
-};
-constexpr std::uint32_t kMaxWorkers = 256;
-constexpr std::uint32_t kMaxComputeUnits = 65536;
+constexpr std::string_view kNewKeys = "new_keys";
 
 Status wrong(std::string_view name, std::string_view allowed) {
   return absl::InvalidArgumentError(concat("options: '", name, "': allowed: ", allowed));
 }
 
-Status check_file(TextOption const& option, std::string_view text) {
-  if (option.names == Names::kPort) {
-    const std::optional<std::string_view> file = chain::file_of_port_option(text);
-    if (!file) {
-      return absl::OkStatus();
+bool is_number(chain::OptionKey const& option) { return chain::key_of(option).kind == chain::KeyKind::kInteger; }
+
+/// A number, or one of the words in its place; else a text.
+Result<std::string> text_of(chain::OptionKey const& option, Json const& value) {
+  chain::Key const& key = chain::key_of(option);
+  if (value.is_string()) {
+    auto text = value.get<std::string>();
+    if (!is_number(option) || std::ranges::find(key.words, text) != key.words.end()) {
+      return text;
     }
-    text = *file;
   }
-  return option.names == Names::kNothing || text.starts_with('/')
-             ? absl::OkStatus()
-             : wrong(option.name, concat("a file with its whole path, and not ", text));
+  if (is_number(option)) {
+    return value.is_number_integer()
+               ? Result<std::string>(value.dump())
+               : wrong(option.name, fmt::format("a whole number from {} to {}, or {}", key.minimum, key.maximum,
+                                                fmt::join(key.words, ", ")));
+  }
+  return wrong(option.name, "a string");
 }
 
-Status read_option(std::string const& name, Json const& value, OptionTexts& options) {
-  if (name == "workers") {
-    // one beyond what 64 bits hold with a sign is a negative one here
-    if (!value.is_number_integer() || value.get<std::int64_t>() < 1 || value.get<std::int64_t>() > kMaxWorkers) {
-      return wrong(name, concat("a whole number from 1 to ", kMaxWorkers));
-    }
-    options.workers = value.get<std::uint32_t>();
-    return absl::OkStatus();
+/// Standard streams are the service's, and its working folder is another one.
+Status check_file(chain::OptionKey const& option, std::string_view text) {
+  const std::optional<std::string_view> file = chain::file_of(option, text);
+  return !file || file->starts_with('/') ? absl::OkStatus()
+                                         : wrong(option.name, concat("a file with its whole path, and not ", *file));
+}
+
+std::string all_names() {
+  std::string names;
+  for (chain::OptionKey const& option : chain::option_keys()) {
+    names += concat(option.name, ", ");
   }
-  if (name == "compute_units") {
-    if (!value.is_number_integer() || value.get<std::int64_t>() < 1 || value.get<std::int64_t>() > kMaxComputeUnits) {
-      return wrong(name, concat("a whole number from 1 to ", kMaxComputeUnits));
-    }
-    options.compute_units = value.get<std::uint32_t>();
-    return absl::OkStatus();
-  }
-  if (name == "new_keys") {
-    if (!value.is_boolean()) {
-      return wrong(name, "true, false");
-    }
-    options.new_keys = value.get<bool>();
-    return absl::OkStatus();
-  }
-  const auto* option =
-      std::find_if(kTexts.begin(), kTexts.end(), [&name](TextOption const& known) { return known.name == name; });
-  if (option == kTexts.end()) {
-    std::vector<std::string_view> allowed;
-    std::transform(kTexts.begin(), kTexts.end(), std::back_inserter(allowed),
-                   [](auto const& each) { return each.name; });
-    return absl::InvalidArgumentError(fmt::format(
-        "options: unknown '{}'; allowed: {}, workers, compute_units, new_keys", name, fmt::join(allowed, ", ")));
-  }
-  if (!value.is_string()) {
-    return wrong(name, "a string");
-  }
-  options.*option->text = value.get<std::string>();
-  return check_file(*option, options.*option->text);
+  return concat(names, kNewKeys);
 }
 
 }  // namespace
 
-Result<OptionTexts> options_from(Json const& object) {
+Result<RequestOptions> options_from(Json const& object) {
   if (!object.is_object()) {
     return absl::InvalidArgumentError("'options' must be an object");
   }
-  OptionTexts options;
+  RequestOptions options;
   for (auto const& [name, value] : object.items()) {
-    CATENA_RETURN_IF_ERROR(read_option(name, value, options));
-  }
-  if (!options.pushdown.empty() && options.pushdown != "on" && options.pushdown != "off") {
-    return wrong("pushdown", "on, off");
+    if (name == kNewKeys) {
+      if (!value.is_boolean()) {
+        return wrong(name, "true, false");
+      }
+      options.new_keys = value.get<bool>();
+      continue;
+    }
+    chain::OptionKey const* const option = chain::find_option(name);
+    if (option == nullptr) {
+      return absl::InvalidArgumentError(concat("options: unknown '", name, "'; allowed: ", all_names()));
+    }
+    CATENA_ASSIGN_OR_RETURN(std::string text, text_of(*option, value));
+    CATENA_RETURN_IF_ERROR(check_file(*option, text));
+    CATENA_RETURN_IF_ERROR(chain::check_option(*option, text));
+    options.over_file[name] = std::move(text);
   }
   return options;
 }
 
-Json to_json(OptionTexts const& options) {
+Json to_json(chain::GivenOptions const& options) {
   Json object = Json::object();
-  for (TextOption const& option : kTexts) {
-    if (std::string const& text = options.*option.text; !text.empty()) {
-      object[std::string(option.name)] = text;
+  for (chain::OptionKey const& option : chain::option_keys()) {
+    const auto given = options.find(option.name);
+    if (given == options.end()) {
+      continue;
     }
-  }
-  if (options.workers != 0) {
-    object["workers"] = options.workers;
-  }
-  if (options.compute_units != 0) {
-    object["compute_units"] = options.compute_units;
-  }
-  if (options.new_keys) {
-    object["new_keys"] = true;
+    const std::optional<std::int64_t> number = is_number(option) ? nf::parse_integer(given->second) : std::nullopt;
+    object[std::string(option.name)] = number ? Json(*number) : Json(given->second);
   }
   return object;
 }
 
 std::string to_state(ApplyRecord const& applied) {
-  OptionTexts options = applied.options;
-  options.new_keys = false;
-  const Json state = {
-      {"name", applied.name},      {"tenant", applied.tenant},        {"tenant_uid", applied.tenant_uid},
-      {"file", applied.file},      {"options", to_json(options)},     {"uid", applied.caller.uid},
-      {"gid", applied.caller.gid}, {"groups", applied.caller.groups}, {"stopped", applied.is_stopped}};
+  const Json state = {{"name", applied.name},
+                      {"tenant", applied.tenant},
+                      {"tenant_uid", applied.tenant_uid},
+                      {"file", applied.file},
+                      {"options", to_json(applied.options)},
+                      {"uid", applied.caller.uid},
+                      {"gid", applied.caller.gid},
+                      {"groups", applied.caller.groups},
+                      {"stopped", applied.is_stopped}};
   // what somebody named in bytes that are no UTF-8 must not end the process
   return state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -160,7 +126,8 @@ Result<ApplyRecord> from_state(std::string const& text) {
     applied.caller.gid = state.at("gid").get<gid_t>();
     applied.caller.groups = state.at("groups").get<std::vector<gid_t>>();
     applied.is_stopped = state.at("stopped").get<bool>();
-    CATENA_ASSIGN_OR_RETURN(applied.options, options_from(state.at("options")));
+    CATENA_ASSIGN_OR_RETURN(RequestOptions options, options_from(state.at("options")));
+    applied.options = std::move(options.over_file);
     return applied;
   } catch (Json::exception const& error) {
     return absl::DataLossError(error.what());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
+#include "chain/effective.hpp"
 #include "pipeline/isolation.hpp"
 #include "service/chain_lock.hpp"
 
@@ -28,11 +29,10 @@ bool may_touch(ApplyRecord const& applied, Caller const& caller) {
   return is_privileged(caller) || applied.caller.uid == caller.uid;
 }
 
-/// What is remembered of a request. Not that its keys are new: `prepared` has that, for what this request starts.
-ApplyRecord applied_of(ValidatedSpec const& validated, std::string const& file, chain::OptionTexts options,
+/// What is remembered of a request.
+ApplyRecord applied_of(ValidatedSpec const& validated, std::string const& file, RequestOptions const& options,
                        Caller const& caller) {
-  options.new_keys = false;
-  return {validated.config.name, validated.config.tenant, caller.uid, file, std::move(options), caller, false};
+  return {validated.config.name, validated.config.tenant, caller.uid, file, options.over_file, caller, false};
 }
 
 /// Errors of a file or of options are the caller's, whatever the code; but what he may not open, or has ended, stays
@@ -114,7 +114,7 @@ Status ChainSet::check_resources(ValidatedSpec const& validated) const {
 }
 
 /// As prepare(), for one request of a user at a time: files take memory and time while they are read.
-Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
+Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, RequestOptions const& options,
                                                 Caller const& caller, std::stop_token const& gone) const {
   if (is_privileged(caller)) {
     return prepare(file, options, caller, registry_);
@@ -124,7 +124,7 @@ Result<ValidatedSpec> ChainSet::prepare_in_turn(std::string const& file, chain::
 }
 
 Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::string const& file,
-                                               chain::OptionTexts const& options, Caller const& caller,
+                                               RequestOptions const& options, Caller const& caller,
                                                std::stop_token const& gone) {
   Result<ValidatedSpec> validated = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
@@ -151,7 +151,7 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
 }
 
 Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::string const& file,
-                                                 chain::OptionTexts const& options, Caller const& caller,
+                                                 RequestOptions const& options, Caller const& caller,
                                                  std::stop_token const& gone) const {
   Result<ValidatedSpec> validated = prepare_in_turn(file, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
@@ -186,14 +186,13 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
                                                            : as_callers(status);
 }
 
-/// With the rights and the options that a chain runs with it was made.
+/// A chain runs with the rights and for the tenant that it was made for.
 Status ChainSet::can_change(ApplyRecord const& applied, std::optional<Entry> const& old) {
   if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
     return absl::FailedPreconditionError("it is not running");
   }
-  if (old->applied.options != applied.options || old->applied.caller != applied.caller ||
-      old->applied.tenant != applied.tenant) {
-    return absl::FailedPreconditionError("it was applied with other options, or by another user");
+  if (old->applied.caller != applied.caller || old->applied.tenant != applied.tenant) {
+    return absl::FailedPreconditionError("it was applied by another user, or for another tenant");
   }
   return absl::OkStatus();
 }
@@ -206,6 +205,7 @@ Result<bool> ChainSet::change(ApplyRecord const& applied, ValidatedSpec const& v
   changed.applied = applied;
   changed.resources = validated.resources;
   changed.fifo = validated.fifo;
+  changed.config = chain::effective_text(validated.config);
   if (status.ok()) {
     std::unique_lock lock(mutex_);
     if (is_ending_) {
@@ -315,12 +315,14 @@ Status ChainSet::set_up(ApplyRecord const& applied, ValidatedSpec& validated) {
 ChainSet::Swap ChainSet::start_and_swap(ApplyRecord const& applied, ValidatedSpec validated, Before const& before,
                                         std::stop_token const& gone) {
   bool old_is_gone = before.run == nullptr || before.ends_first;
+  std::string config = chain::effective_text(validated.config);
   const Entry entry{applied,
                     std::move(validated.resources),
                     std::make_shared<ChainRun>(std::move(validated.config), std::move(validated.options),
                                                applied.caller, registry_, before.is_taken_over ? before.run : nullptr),
                     {},
-                    std::move(validated.fifo)};
+                    std::move(validated.fifo),
+                    std::move(config)};
   if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};
   }
@@ -397,13 +399,21 @@ ChainSet::Swap ChainSet::given_up(ApplyRecord applied, Status status) {
 
 /// Has the chain's NFs share their device with those of the others, where the service does that.
 Status ChainSet::share_device(ValidatedSpec& validated) {
+  if (std::string const& wanted = validated.config.run.device_servers; wanted != "none") {
+    CATENA_ASSIGN_OR_RETURN(const runtime::ServersFor servers_for, runtime::parse_servers_for(wanted));
+    if (servers_for != servers_for_) {
+      return absl::InvalidArgumentError(concat(validated.config.file, ": 'device_servers' is ", wanted,
+                                               ", and this service has others (`catena serve --device-servers`); leave "
+                                               "it out"));
+    }
+  }
   if (!sharing_) {
     return runtime::check_servers(servers_for_, validated.options.sharing);
   }
   if (validated.options.sharing) {
     return absl::InvalidArgumentError(concat(validated.config.file,
                                              ": the NFs of all chains share devices here (`catena serve --share ",
-                                             share::to_string(sharing_->mode), "`); leave out --share"));
+                                             share::to_string(sharing_->mode), "`); leave out --share and `sharing`"));
   }
   validated.options.sharing = sharing_;
   validated.options.partitions.plans = partition_plans_;
@@ -518,6 +528,13 @@ Result<ChainView> ChainSet::get(std::string const& name, Caller const& caller) c
   CATENA_ASSIGN_OR_RETURN(const Entry entry, entry_for(name, caller));
   lock.unlock();
   return view_of(entry);
+}
+
+Result<std::string> ChainSet::config_of(std::string const& name, Caller const& caller) const {
+  const std::lock_guard lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(Entry entry, entry_for(name, caller));
+  return entry.config.empty() ? absl::FailedPreconditionError(concat("chain '", name, "' did not run in this service"))
+                              : Result<std::string>(std::move(entry.config));
 }
 
 std::vector<ChainView> ChainSet::list(Caller const& caller) const {

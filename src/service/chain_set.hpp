@@ -92,10 +92,10 @@ class ChainSet {
     std::string replace_reason = {};        ///< why a running chain was replaced
     std::string loss_reason = {};           ///< why this lost packets; empty: no loss
   };
-  Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
+  Result<AppliedChain> apply(std::string const& name, std::string const& file, RequestOptions const& options,
                              Caller const& caller, std::stop_token const& gone = {});
   /// The effect of apply(), and its errors, as far as known without doing it.
-  Result<AppliedChain> preview(std::string const& name, std::string const& file, chain::OptionTexts const& options,
+  Result<AppliedChain> preview(std::string const& name, std::string const& file, RequestOptions const& options,
                                Caller const& caller, std::stop_token const& gone = {}) const;
   /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable if it does not
   /// end.
@@ -111,6 +111,8 @@ class ChainSet {
   Status check_owner(std::string const& name, Caller const& caller) const;
 
   Result<ChainView> get(std::string const& name, Caller const& caller) const;
+  /// The chain file of the last run, as chain::effective_text(). FailedPrecondition before a run in this service.
+  Result<std::string> config_of(std::string const& name, Caller const& caller) const;
   /// The chains visible to the caller, by name.
   std::vector<ChainView> list(Caller const& caller) const;
 
@@ -136,6 +138,7 @@ class ChainSet {
     std::shared_ptr<ChainRun> run;  ///< null: not started in this service, or not yet
     std::string error;              ///< why it cannot run
     std::string fifo = {};          ///< see Prepared
+    std::string config = {};        ///< chain::effective_text() of the run
   };
   /// A name reserved by one operation.
   class ChainLock;
@@ -143,8 +146,8 @@ class ChainSet {
     ValidatedSpec* wanted = nullptr;               ///< the chain that the operation sets up; may be null
     std::shared_ptr<ChainRun> starting = nullptr;  ///< the run that it waits for, and others may stop
   };
-  Result<ValidatedSpec> prepare_in_turn(std::string const& file, chain::OptionTexts const& options,
-                                        Caller const& caller, std::stop_token const& gone) const;
+  Result<ValidatedSpec> prepare_in_turn(std::string const& file, RequestOptions const& options, Caller const& caller,
+                                        std::stop_token const& gone) const;
 
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
   bool has_others(ValidatedSpec const& validated, Caller const& caller) const;

@@ -46,7 +46,7 @@ void ChainSet::start_remembered() {
 void ChainSet::start_again(ApplyRecord const& applied) {
   const auto start = [&]() -> Status {
     CATENA_ASSIGN_OR_RETURN(ValidatedSpec validated,
-                            prepare_in_turn(applied.file, applied.options, applied.caller, {}));
+                            prepare_in_turn(applied.file, {applied.options}, applied.caller, {}));
     if (validated.config.name != applied.name) {
       return absl::InvalidArgumentError(concat(applied.file, ": describes chain '", validated.config.name, "' now"));
     }

@@ -8,6 +8,7 @@ namespace catena::service {
 HttpResponse list_chains(Exchange const& exchange);
 HttpResponse apply_chain(Exchange const& exchange);
 HttpResponse get_chain(Exchange const& exchange);
+HttpResponse get_config(Exchange const& exchange);
 HttpResponse stop_chain(Exchange const& exchange);
 HttpResponse remove_chain(Exchange const& exchange);
 HttpResponse reset_chain(Exchange const& exchange);
@@ -42,6 +43,12 @@ constexpr std::array kRoutes{
           .access = Access::kUser,
           .handler = apply_chain,
           .help = "as `POST /v1/chains`, for a file whose chain has this name"},
+    Route{.method = "GET",
+          .path = "/v1/chains/NAME/config",
+          .access = Access::kOwner,
+          .handler = get_config,
+          .help = R"(`{"name": ..., "config": "..."}`: the chain file of its last run, with options over it and with )"
+                  "all defaults; 409 if it did not run since the service started"},
     Route{.method = "POST",
           .path = "/v1/chains/NAME/stop",
           .access = Access::kOwner,

@@ -4,7 +4,6 @@
 #include "base/core/open_file.hpp"
 #include "chain/check.hpp"
 #include "chain/named_files.hpp"
-#include "chain/option_texts.hpp"
 #include "io/interface.hpp"
 #include "io/output_file.hpp"
 #include "service/user_limits.hpp"
@@ -77,20 +76,21 @@ std::string fifo_of(std::vector<chain::NamedFile> const& files) {
   return found == files.end() ? std::string() : found->path;
 }
 
-Result<chain::ChainConfig> load(std::string const& file, Caller const& caller) {
+Result<chain::ChainConfig> load(std::string const& file, chain::GivenOptions const& options, Caller const& caller) {
   const nf::YamlScope scope(chain_file_limits(caller));
-  return chain::load_chain(file);
+  return chain::load_chain(file, options);
 }
 
-Result<ValidatedSpec> prepare_here(std::string const& file, chain::OptionTexts const& texts, Caller const& caller,
+Result<ValidatedSpec> prepare_here(std::string const& file, RequestOptions const& request, Caller const& caller,
                                    nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(take_rights_of(caller));
   const nf::YamlScope scope(yaml_limits(caller));
   ValidatedSpec validated;
   validated.caller = caller;
-  CATENA_ASSIGN_OR_RETURN(validated.config, load(file, caller));
+  CATENA_ASSIGN_OR_RETURN(validated.config, load(file, request.over_file, caller));
   chain::set_default_isolation(validated.config, chain::Isolation::kProcess);
-  CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(texts, validated.config));
+  CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(validated.config));
+  options.new_keys = request.new_keys;
   validated.options = {std::move(options)};
   CATENA_RETURN_IF_ERROR(check_standard_streams(validated.config, validated.options));
   CATENA_RETURN_IF_ERROR(check_devices(validated.config, caller));
@@ -108,7 +108,7 @@ Result<ValidatedSpec> prepare_here(std::string const& file, chain::OptionTexts c
 
 }  // namespace
 
-Result<ValidatedSpec> prepare(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
+Result<ValidatedSpec> prepare(std::string const& file, RequestOptions const& options, Caller const& caller,
                               nf::Registry const& registry) {
   Result<ValidatedSpec> validated = absl::UnknownError("");
   std::thread([&] {

@@ -35,7 +35,7 @@ struct ValidatedSpec {
 /// Reads and checks a chain file with the rights of `caller`, in its own thread.
 /// Errors: as load_chain(), run_options_of() and check(); InvalidArgument if packets or lines use a standard stream,
 /// which belongs to the service; PermissionDenied for a DPDK device named by an unprivileged caller.
-Result<ValidatedSpec> prepare(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
+Result<ValidatedSpec> prepare(std::string const& file, RequestOptions const& options, Caller const& caller,
                               nf::Registry const& registry);
 
 /// Why two chains cannot have their resources at a time: the first conflict of `a` with `b`, of chain `of_b`, as text;

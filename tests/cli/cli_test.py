@@ -78,6 +78,19 @@ class CommandLine(unittest.TestCase):
         for pid in after:
             self.assertFalse(os.path.exists(f"/proc/{pid}"), "nothing is left behind")
 
+    def test_a_device_server_may_be_in_the_file(self):
+        chain = self.chain(rx="{generator: {rate: 20000}}", tx="null\n  device_servers: device")
+        for words, servers in (((), 1), (("--device-servers", "none"), 0)):
+            with subprocess.Popen([BIN, "run", chain, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  env=os.environ) as run:
+                try:
+                    self.wait_for_line(run, "received")
+                    self.assertEqual(len(children_of(run.pid)), servers)
+                    run.send_signal(signal.SIGINT)
+                    run.communicate(timeout=TIMEOUT_S)
+                finally:
+                    run.kill()
+
     def wait_for_line(self, process, text):
         for line in process.stderr:
             if text in line:
@@ -826,7 +839,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("CATENA_SHARED=1U", strided[0]["defines"], "on the twins of slots, and nothing stays there")
         wrong = catena("show", "program", chain, "fw", "--methods", "dma")
         self.assertEqual(wrong.returncode, 2)
-        self.assertIn("--methods has 'dma'; allowed: staged, strided, gather", wrong.stderr)
+        self.assertIn("'methods' has 'dma'; allowed: staged, strided, gather", wrong.stderr)
         text = catena("show", "program", chain, "fw").stdout
         self.assertRegex(text, r"#define CATENA_READS +\d+UL  // .*ipv4.src, ipv4.dst")
         for nf, words in (("rt", "works on the CPU"), ("fx", "no NF named 'fx'")):

@@ -27,7 +27,7 @@ spec:
   rx: {rx}
   tx: {tx}
   device: {device}
-  nfs: {nfs}
+{more}  nfs: {nfs}
 """
 NIDS = "[{{name: ids, type: nids, on: gpu, config: {{rules: {}/ids.rules}}}}]".format(DATA)
 FIREWALL = "[{{name: fw, type: firewall, config: {{rules: {}/fw.rules, default: allow}}}}]".format(DATA)
@@ -83,8 +83,8 @@ class Files(unittest.TestCase):
         with open(self.path(name), "rb") as file:
             return file.read()
 
-    def chain(self, rx="{pcap: in.pcap}", tx="{pcap: out.pcap}", device="none", nfs="[]"):
-        self.write("chain.yaml", CHAIN.format(rx=rx, tx=tx, device=device, nfs=nfs).encode())
+    def chain(self, rx="{pcap: in.pcap}", tx="{pcap: out.pcap}", device="none", nfs="[]", more=""):
+        self.write("chain.yaml", CHAIN.format(rx=rx, tx=tx, device=device, nfs=nfs, more=more).encode())
         return self.path("chain.yaml")
 
     def catena(self, *arguments, **options):
@@ -140,6 +140,30 @@ class Files(unittest.TestCase):
         self.write("own.rules", b"deny tcp any any any 22\n")
         chain = self.chain(nfs="[{name: fw, type: firewall, config: {rules: own.rules, default: allow}}]")
         self.refused(f"would be overwritten: 'rules' at {chain}:8:52 reads", chain, "--trace", self.path("own.rules"))
+
+    def test_outputs_of_the_file_are_those_of_options_and_are_named_from_its_folder(self):
+        chain = self.chain(tx="null", nfs=FIREWALL, more="  outputs: {record: r, eve: e, trace: t}\n")
+        self.assertEqual(self.catena("run", chain, cwd="/").returncode, 0)
+        in_file = self.read("r")
+        self.assertEqual(len(in_file.splitlines()), len(self.frames))
+        self.assertEqual(self.read("e"), b"")
+        self.assertIn("traceEvents", json.loads(self.read("t")))
+        chain = self.chain(tx="null", nfs=FIREWALL)
+        self.assertEqual(self.catena("run", chain, "--record", "by-option", cwd=self.folder).returncode, 0)
+        self.assertEqual(self.read("by-option"), in_file)
+        chain = self.chain(tx="null", nfs=FIREWALL, more="  outputs: {record: not-this}\n")
+        self.assertEqual(self.catena("run", chain, "--record", "over", cwd=self.folder).returncode, 0)
+        self.assertEqual(self.read("over"), in_file)
+        self.assertFalse(os.path.exists(self.path("not-this")))
+
+    def test_outputs_of_the_file_are_refused_at_their_place(self):
+        for key in ("record", "eve", "trace"):
+            chain = self.chain(more=f"  outputs: {{{key}: in.pcap}}\n")
+            self.refused(f"{chain}:8:{15 + len(key)}: '{key}': {self.path('in.pcap')} would be overwritten: rx at", chain)
+        chain = self.chain(tx="{pcap: out}", more="  outputs: {record: out}\n")
+        self.refused(f"{chain}:8:21: 'record': {self.path('out')} would be overwritten: tx at {chain}:6:14 writes", chain)
+        chain = self.chain(more="  outputs: {record: no/such/folder}\n")
+        self.refused(f"{chain}:8:21: 'record': {self.path('no/such/folder')} cannot be written: no such folder", chain)
 
     def test_a_file_that_an_nf_writes_is_no_other_file(self):
         monitor = "[{{name: mon, type: monitor, config: {{export: [{{format: json, file: {}}}]}}}}]"

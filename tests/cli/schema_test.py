@@ -24,6 +24,7 @@ except ImportError:
 BIN = os.environ["CATENA_BIN"]
 SOURCE = os.environ["CATENA_SOURCE"]
 TIMEOUT_S = 120
+CORE = min(os.sched_getaffinity(0))  # one that chains may use
 
 GOOD = {"apiVersion": "catena/v1", "kind": "Chain", "metadata": {"name": "a"},
         "spec": {"rx": {"generator": {"packet": "imix"}}, "tx": None,
@@ -121,6 +122,17 @@ class Schema(unittest.TestCase):
                                   (changed("spec", "tx", value=KeyError), False),
                                   (changed("spec", "tx", value={"pcap": "out.pcap"}), True),
                                   (changed("spec", "tuning", value={"unit_packets": 3}), False),
+                                  (changed("spec", "outputs", value={"record": "/dev/null"}), True),
+                                  (changed("spec", "outputs", value={"rekord": "/dev/null"}), False),
+                                  (changed("spec", "workers", value="auto"), True),
+                                  (changed("spec", "workers", value=257), False),
+                                  (changed("spec", "cores", value=[CORE]), True),
+                                  (changed("spec", "cores", value=[]), False),
+                                  (changed("spec", "transfers", value={"mode": "copy", "pushdown": "off"}), True),
+                                  (changed("spec", "transfers", value={"methods": ["gather", "staged"]}), True),
+                                  (changed("spec", "transfers", value={"methods": ["gather", "dma"]}), False),
+                                  (changed("spec", "sharing", value={"mode": "fair", "compute_units": 4}), True),
+                                  (changed("spec", "sharing", value={"mode": "fair", "parts": "red"}), False),
                                   (changed("spec", "tuning", value={"unit_packets": 4}), True),
                                   (changed("spec", "nfs", value=GOOD["spec"]["nfs"] * 65), False),
                                   (changed(*nf, "on", value="gup"), False),

@@ -179,7 +179,7 @@ class Usage(unittest.TestCase):
                 (ids % "typo.rules", "typo.rules:1:31: not applied: contnet (did you mean content?)"),
                 ("nfs: [{name: fw, type: firewall, config: {rules: fw.rules, default: deny}}]", "did you mean 'deny'?"),
                 ("nfs: [{name: rt, type: router, config: {routes: routes.txt}}]", "gateways and interface names are not supported"),
-                ("nfs: []\n  workers: 2", "unknown key 'workers'; it is an option: --workers NUMBER"),
+                ("nfs: []\n  record: x", "unknown key 'record'; write outputs: {record: FILE}"),
                 ("nfs: [{name: fw, type: firewall, rules: fw.rules}]", "unknown key 'rules'; the NF's own keys are under `config:`"),
                 ("nfs:\n    - {name: a, type: nids, config: {rules: x}\n    - {name: b, type: nids}", "mistake.yaml:9:7: not valid YAML: '{' is not closed"),
                 ("nfs:\n\t- {name: a}", "mistake.yaml:9:1: not valid YAML: tabs do not indent YAML")):
@@ -277,10 +277,21 @@ class Usage(unittest.TestCase):
         self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nf % 'other'}]").replace("60", "61"))
         process.send_signal(signal.SIGHUP)
         self.assertIn("'rx' of 'spec' has changed", next(line for line in lines if "keeps running unchanged" in line))
+        same = text.replace("nfs: []", f"nfs: [{nf % 'other'}]")
+        self.write("long.yaml", same + "  outputs: {record: late.jsonl}\n")
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("'outputs' of 'spec' has changed", next(line for line in lines if "keeps running unchanged" in line))
+        self.write("long.yaml", same + "  workers: 1\n")
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("'workers' of 'spec' has", next(line for line in lines if "chain replaced without packet loss" in line))
+        was = next(line for line in lines if "before the replacement" in line)
+        sent += int(re.search(r"sent (\d+)", was)[1])
+        next(line for line in lines if re.match(r" +\d+ s  received", line))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=TIMEOUT_S)
         report = json.loads(out)
         self.assertEqual((process.returncode, [nf["name"] for nf in report["nfs"]]), (0, ["other"]))
+        self.assertEqual(report["workers"], 1, "as the last file says")
         self.assertTrue(report["accounted"])
         sent += report["tx"]["sent_packets"]
         self.assertEqual(os.path.getsize(self.path("out.pcap")), 24 + sent * (16 + 60))

@@ -161,6 +161,12 @@ class DeviceServer(ServiceTest):
         status, answer = self.apply(service, self.chain("a", nfs=GPU_CHAIN), device="opencl", share="temporal")
         self.assertEqual(status, 400, answer)
         self.assertIn("--share temporal divides the device of one device server", answer["error"])
+        for servers, expected in (("process", 400), ("device", 400), ("tenant", 201)):
+            file = self.chain("a", nfs=GPU_CHAIN, more=f"  device_servers: {servers}\n")
+            status, answer = self.apply(service, file, device="opencl")
+            self.assertEqual(status, expected, answer)
+            if status == 400:
+                self.assertIn(f"'device_servers' is {servers}, and this service has others", answer["error"])
 
     def test_who_is_in_no_quarantine_cannot_be_let_out(self):
         service = self.serve()

@@ -72,6 +72,15 @@ class Rights(TenantTest):
             self.assertEqual((path.stat().st_uid, path.stat().st_gid), (ANN, ANN))
             self.assertGreater(path.stat().st_size, 0)
 
+    def test_outputs_in_the_file_of_a_user_are_his(self):
+        record = self.of_ann / "record"
+        file = self.chain_of(ANN, "a", rx="{generator: {count: 10}}", nfs=firewall(self.rules(0o600, ANN, ANN)),
+                             more=f"  outputs: {{record: {record}}}\n")
+        self.applied(self.service, file, user=ANN)
+        wait_for(lambda: self.state(self.service, "a") == "finished")
+        self.assertEqual((record.stat().st_uid, record.stat().st_gid), (ANN, ANN))
+        self.assertEqual(len(record.read_text().splitlines()), 10)
+
     def test_a_user_reads_no_file_of_another_through_the_service(self):
         secret = self.rules(0o600, 0, 0)
         file = self.chain_of(ANN, "a", nfs=firewall(secret))
@@ -93,6 +102,12 @@ class Rights(TenantTest):
                         {"tx": f"pcap:{self.folder}/new.pcap"}):
             status, answer = self.apply(self.service, self.chain_of(ANN, "a"), user=ANN, **options)
             self.assertIn(status, (400, 403), answer)
+        for key in ("record", "eve", "trace"):
+            for path in (mine, self.folder / "new.pcap"):
+                file = self.chain_of(ANN, "a", more=f"  outputs: {{{key}: {path}}}\n")
+                status, answer = self.apply(self.service, file, user=ANN)
+                self.assertIn(status, (400, 403), answer)
+                self.assertIn(f"'{key}': {path} cannot be written", answer["error"])
         self.assertEqual(mine.read_bytes(), b"precious")
         self.assertFalse((self.folder / "new.pcap").exists())
 

@@ -138,7 +138,14 @@ class Chains(ServiceTest):
         self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)
         self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
         done = self.cli(service, "apply", file, "--workers", "1")
-        self.assertIn("a: running, replaced, with loss: it was applied with other options", done.stdout)
+        self.assertEqual(done.stdout, f"a: running, replaced, without loss: {file}: 'workers' of 'spec' has changed\n")
+        # the same key of the file is no change
+        self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]", more="  workers: 1\n")
+        self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
+        record = self.folder / "record"
+        done = self.cli(service, "apply", file, "--record", str(record))
+        self.assertEqual(done.stdout, f"a: running, replaced, with loss: {file}: 'outputs' of 'spec' has changed\n")
+        wait_for(lambda: record.stat().st_size > 0)
         status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
         self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
 
@@ -259,6 +266,41 @@ class Chains(ServiceTest):
             status, answer = self.apply(service, self.chain("a", **ends))
             self.assertEqual(status, 400)
             self.assertIn("a service has no standard", answer["error"])
+        status, answer = self.apply(service, self.chain("a", more="  outputs: {record: '-'}\n"))
+        self.assertEqual((status, "a service has no standard output" in answer["error"]), (400, True), answer)
+
+    def test_outputs_of_a_file_are_no_other_chains_and_stay_after_a_restart(self):
+        service = self.serve()
+        record = self.folder / "record"
+        keys = f"  workers: 1\n  outputs: {{record: {record}}}\n"
+        file = self.chain("a", nfs=firewall(), more=keys)
+        answer = self.applied(service, file)
+        self.assertEqual((answer["workers"], answer["options"]), (1, {}))
+        status, answer = self.apply(service, self.chain("b", more=f"  outputs: {{eve: {record}}}\n"))
+        self.assertEqual((status, f"{record} is used by chain 'a'" in answer["error"]), (409, True), answer)
+        self.assertEqual(service.end(), 0, service.log())
+        record.unlink()
+        service = self.serve()
+        wait_for(lambda: record.exists() and record.stat().st_size > 0)
+        self.assertEqual(service.ask("GET", "/v1/chains/a")[1]["workers"], 1)
+
+    def test_the_configuration_in_force_is_shown_whatever_the_file_says(self):
+        service = self.serve()
+        file = self.chain("a", nfs=firewall())
+        self.applied(service, file, workers=1)
+        (self.folder / "a.yaml").write_text("nothing")
+        shown = self.cli(service, "show", "config", "a").stdout
+        for line in ("  workers: 1\n", "  shards: 1\n", "    mode: adaptive\n", "      rate: 20000\n", "    - name: fw\n"):
+            self.assertIn(line, shown)
+        (self.folder / "b.yaml").write_text(shown)
+        self.assertEqual(self.cli(service, "show", "config", str(self.folder / "b.yaml")).stdout, shown)
+        self.assertIn("no chain is named 'b'", self.cli(service, "show", "config", "b", status=1).stderr)
+        self.assertIn("'a' is no file", self.cli(service, "show", "config", "a", "--workers", "2", status=1).stderr)
+        self.assertIn("no/b.yaml", self.cli(service, "show", "config", "no/b.yaml", status=1).stderr)
+        self.assertEqual(service.ask("POST", "/v1/chains/a/stop")[0], 200)
+        self.assertEqual(service.end(), 0, service.log())
+        service = self.serve()
+        self.assertEqual(service.ask("GET", "/v1/chains/a/config")[0], 409)
 
     def test_options_are_those_of_run(self):
         service = self.serve()

@@ -132,6 +132,7 @@ class Names(FilesTest):
             self.refuse(self.attacker.chain("a", rx=f"{{pcap: {name}}}"))
             self.refuse(self.attacker.chain("a"), rx=f"pcap:{name}")
             self.refuse(self.attacker.chain("a"), profile=name)
+            self.refuse(self.attacker.chain("a", more=f"  transfers: {{profile: {name}}}\n"))
             signals = f"  flow: {{signals: {{downstream: ['127.0.0.1:7400'], key: {name}}}}}\n"
             self.refuse(self.attacker.chain("a", tx="null", more=signals))
 
@@ -140,6 +141,7 @@ class Names(FilesTest):
             self.refuse(self.attacker.chain("a", tx=f"{{pcap: {name}}}"))
             for option in ("record", "eve", "trace"):
                 self.refuse(self.attacker.chain("a"), **{option: name})
+                self.refuse(self.attacker.chain("a", more=f"  outputs: {{{option}: {name}}}\n"))
             monitor = f"[{{name: m, type: monitor, config: {{export: [{{format: json, file: {name}}}]}}}}]"
             self.refuse(self.attacker.chain("a", nfs=monitor))
 

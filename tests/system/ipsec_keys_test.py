@@ -217,6 +217,24 @@ class Following(KeysTest):
                 self.assertEqual({spi for spi, _ in folder.numbers()}, {4096})
                 self.assert_unbroken(folder.numbers(), 4096)
 
+    def test_a_chain_with_other_settings_of_its_run_asks_too(self):
+        """The next chain has the settings of the changed file, and the consent of the command line was for the first one."""
+        folder = self.folder()
+        folder.write_associations(association(4096))
+        chain = folder.write_chain(vpn("sa.yaml"))
+        with Run(folder, chain, "--new-keys") as run:
+            run.wait_for_packets()
+            folder.write_chain(vpn("sa.yaml"), "1\n  workers: 1")
+            folder.write_associations(association(5000), association(4096))
+            self.assert_refused(run, run.follow())
+            folder.write_associations(association(4096))
+            self.assertIn("chain replaced without packet loss", run.follow())
+            run.wait_for_packets()
+            folder.write_associations(association(5000), association(4096))
+            self.assert_refused(run, run.follow())
+            self.assertEqual(run.end(), 0, run.said())
+        self.assert_unbroken(folder.numbers(), 4096)
+
     def test_an_nf_that_comes_is_asked_for_the_state_of_its_keys(self):
         for place in ("none", "process"):
             with self.subTest(place=place):

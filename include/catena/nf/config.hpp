@@ -61,6 +61,9 @@ class Config {
   static Result<Config> load(std::string const& path);
   /// Parses `text`. `file` is the name in messages, and relative paths start from its folder.
   static Result<Config> parse(std::string_view text, std::string const& file);
+  /// A mapping made by the program, with plain words as keys. Its messages begin with `name` in place of a position;
+  /// relative paths start from the working folder.
+  static Config of(YAML::Node const& mapping, std::string const& name);
 
   /// True if the key exists. The key then counts as known.
   bool has(std::string_view key);

@@ -6,8 +6,8 @@
 #include "apps/catena-nf/host_outputs.hpp"
 #include "chain/chain_file.hpp"
 #include "chain/instances.hpp"
-#include "chain/option_texts.hpp"
 #include "chain/ports/generator.hpp"
+#include "chain/run_options.hpp"
 #include "nf/plugins.hpp"
 #include "pipeline/gpu_sharing.hpp"
 #include "pipeline/isolation/protocol.hpp"
@@ -107,11 +107,10 @@ class Path {
   /// The NFs keep to the parts that the channel says, and say so there. `on_gpu`: their numbers.
   Status share_gpu(nf_process::SharedGpu const& shared, std::vector<std::size_t> const& on_gpu,
                    runtime::RunOptions& options) {
-    CATENA_ASSIGN_OR_RETURN(options.sharing,
-                            chain::sharing_options_of(shared.mode, shared.parts, shared.compute_units));
-    if (!options.sharing) {
-      return absl::InvalidArgumentError("an unknown mode of sharing a GPU");
-    }
+    chain::SharingOptions& sharing = options.sharing.emplace();
+    CATENA_ASSIGN_OR_RETURN(sharing.mode, share::parse_mode(shared.mode));
+    CATENA_ASSIGN_OR_RETURN(sharing.parts, share::parse_parts(shared.parts));
+    sharing.compute_units = shared.compute_units;
     options.partitions.given =
         runtime::GivenParts{[this, on_gpu] {
                               std::vector<share::Part> parts;

@@ -3,8 +3,7 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/service_client.hpp"
 #include "apps/catena/style.hpp"
-#include "chain/chain_file.hpp"
-#include "io/output_file.hpp"
+#include "apps/catena/whole_paths.hpp"
 #include "service/apply_record.hpp"
 
 #include <catena/core/text.hpp>
@@ -12,9 +11,7 @@
 #include <absl/strings/str_replace.h>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
 #include <iostream>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,29 +20,6 @@ namespace catena::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The service has another working folder. What no file is named by, as "", stays.
-std::string whole_path(std::string const& path) {
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  return path.empty() || error ? path : whole.lexically_normal().string();
-}
-
-std::string whole_port(std::string const& port) {
-  const std::optional<std::string_view> file = chain::file_of_port_option(port);
-  return file && *file != io::kStandardStream
-             ? concat(port.substr(0, port.size() - file->size()), whole_path(std::string(*file)))
-             : port;
-}
-
-chain::OptionTexts with_whole_paths(chain::OptionTexts options) {
-  for (std::string* path : {&options.record, &options.eve, &options.trace, &options.profile}) {
-    *path = whole_path(*path);
-  }
-  options.rx = whole_port(options.rx);
-  options.tx = whole_port(options.tx);
-  return options;
-}
 
 std::string line_of(Json const& chain) {
   const auto count = [&chain](const char* end, const char* what) {
@@ -159,7 +133,11 @@ int ask_and_print(ServiceArguments const& arguments, std::string const& method, 
 
 int apply(RunArguments const& run, ServiceArguments const& arguments) {
   Json request = {{"file", whole_path(run.chain_file)}};
-  if (Json options = service::to_json(with_whole_paths(run)); !options.empty()) {
+  Json options = service::to_json(with_whole_paths(run.options));
+  if (run.new_keys) {
+    options["new_keys"] = true;
+  }
+  if (!options.empty()) {
     request["options"] = std::move(options);
   }
   if (arguments.dry_run) {

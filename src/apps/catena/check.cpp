@@ -99,13 +99,14 @@ Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const&
 }
 
 Status check_chain(RunArguments const& arguments, Checked& checked) {
-  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file, arguments.options));
   checked.nfs = config.nfs.size();
-  CATENA_ASSIGN_OR_RETURN(chain::RunOptions of_arguments, chain::run_options_of(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(chain::RunOptions of_arguments, chain::run_options_of(config));
+  of_arguments.new_keys = arguments.new_keys;
   runtime::RunOptions options{std::move(of_arguments)};
   CATENA_RETURN_IF_ERROR(runtime::allow_processes(config, options));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
-  CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(config));
   const Result<std::optional<chain::Placement>> placement = place_for(config, options, options.sync, registry);
   if (placement.ok()) {
     checked.placement = *placement;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/option_texts.hpp"
+#include "chain/option_keys.hpp"
 #include "service/route.hpp"
 
 #include <cstdint>
@@ -16,11 +16,11 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< the run or the check failed
 inline constexpr int kExitUsage = 2;   ///< the command line is wrong
 
-struct RunArguments : chain::OptionTexts {
+struct RunArguments {
   std::string chain_file;
+  chain::GivenOptions options;  ///< over the file
+  bool new_keys = false;        ///< a consent for this start
   std::string nf_path;
-  bool device_server = false;             ///< run: the device is in a separate process
-  std::string device_servers = "device";  ///< run: see runtime::ServersFor
   bool json = false;
   bool quiet = false;    ///< no start report and no live line
   bool kernels = false;  ///< check: also the kernels of the chain's NFs
@@ -28,13 +28,11 @@ struct RunArguments : chain::OptionTexts {
 };
 
 struct ServiceArguments {
-  std::string socket;            ///< empty: see service::default_socket()
-  std::string state;             ///< folder; empty: see service::default_state_folder()
-  std::string metrics;           ///< address and port; empty: no metrics
-  std::vector<std::string> pci;  ///< devices for chains of the service
-  std::string share;             ///< how all chains' NFs share a device; this and the next two: chain::OptionTexts
-  std::string parts;
-  std::uint32_t compute_units = 0;
+  std::string socket;                     ///< empty: see service::default_socket()
+  std::string state;                      ///< folder; empty: see service::default_state_folder()
+  std::string metrics;                    ///< address and port; empty: no metrics
+  std::vector<std::string> pci;           ///< devices for chains of the service
+  chain::GivenOptions sharing;            ///< of a device by the NFs of all chains: see chain::sharing_of()
   std::string device_servers = "device";  ///< see runtime::ServersFor
   std::string name;                       ///< of a chain; get: empty for all
   bool json = false;
@@ -53,7 +51,7 @@ int run(RunArguments const& arguments);
 int check(RunArguments const& arguments);
 /// Checks the source of a kernel; see static_check::check_kernel().
 int check_kernel(CheckKernelArguments const& arguments);
-/// Uses the chain file, device, pushdown, methods, profile, json and nf_path of `arguments`.
+/// Uses the chain file, options, json and nf_path of `arguments`.
 int plan(RunArguments const& arguments);
 struct ProfileArguments {
   std::string device = "auto";  ///< "auto" or the name of a backend
@@ -74,10 +72,13 @@ int profile(ProfileArguments const& arguments);
 /// Measures the NFs of a chain on a device and adds them to its profile. Measures transfers only if the profile lacks
 /// them.
 int profile_nfs(ProfileArguments const& arguments, std::string const& nf_path);
-/// Prints the kernels of an NF and their macros. Uses sync, pushdown, methods, device and profile of `arguments`.
+/// Prints the kernels of an NF and their macros. Uses the options and nf_path of `arguments`.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 /// Prints the paths of packets through a chain. `format`: "text", "mermaid", "dot" or "svg", which needs Graphviz.
 int show_graph(std::string const& chain_file, std::string const& format);
+/// Prints the chain file with the options over it and with all defaults; of a name that is no file, the chain file of
+/// this chain of the service at `socket`. Uses the chain file and options of `arguments`.
+int show_config(RunArguments const& arguments, std::string const& socket);
 /// Prints the JSON Schema of a chain file.
 int show_schema(std::string const& nf_path);
 /// Runs a service until SIGTERM or SIGINT.

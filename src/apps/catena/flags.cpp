@@ -4,18 +4,17 @@
 #include "io/source.hpp"
 
 #include "chain/chain_file.hpp"
-#include "chain/planning.hpp"
-#include "chain/workers.hpp"
 #include "gpu/device/device.hpp"
 #include "stack/copy/engine_table.hpp"
 
 #include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <span>
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,16 +22,44 @@
 namespace catena::cli {
 namespace {
 
-/// For CLI11: what a parser of the library says of a value, empty if it takes it.
-template <typename Parse>
-CLI::Validator taken_by(Parse parse) {
-  return CLI::Validator([parse](std::string& value) { return std::string(parse(value).status().message()); }, "");
-}
-
 std::string decimal_error(std::string const& value) {
   const std::string_view digits = std::string_view(value).substr(value.starts_with('-') ? 1 : 0);
   return parse_decimal(digits) ? std::string()
                                : concat("'", value, "' is no decimal number", leading_zeros_advice(value));
+}
+
+/// Empty if the option takes the text, or if the text is empty, which check_values() refuses.
+std::string error_of(chain::OptionKey const& option, std::string const& text) {
+  if (text.empty()) {
+    return {};
+  }
+  chain::Key const& key = chain::key_of(option);
+  const bool is_number = key.kind == chain::KeyKind::kInteger && std::ranges::find(key.words, text) == key.words.end();
+  if (std::string error = is_number ? decimal_error(text) : std::string(); !error.empty()) {
+    return error;
+  }
+  Status status = chain::check_option(option, text);
+  if (status.ok() && key.kind != chain::KeyKind::kFile) {  // a file is the chain's to look at
+    chain::ChainConfig scratch;
+    status = chain::put_over({{std::string(option.name), text}}, scratch);
+  }
+  const std::string message(status.message());
+  const std::string prefix = concat(chain::flag_of(option.name), ": ");  // which is printed anyway
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+std::string help_of(chain::OptionKey const& option) {
+  if (option.port != nullptr) {
+    return concat("Instead of the file's ", option.name, ": ",
+                  option.name == "rx" ? chain::rx_option_help() : chain::tx_option_help());
+  }
+  if (option.name == "device") {
+    return fmt::format("Instead of the file's device: auto, {} (or cuda:1 ...) or none; several: cuda:0,cuda:1",
+                       fmt::join(device::backend_names(), ", "));
+  }
+  std::string help(chain::key_of(option).help);
+  help.front() = absl::ascii_toupper(static_cast<unsigned char>(help.front()));
+  return help;
 }
 
 std::string empty_error(std::string const& value) {
@@ -63,37 +90,23 @@ std::vector<std::string> engine_names() {
   return names;
 }
 
-std::string device_texts() {
-  return fmt::format("auto, {} (or cuda:1 ...) or none", fmt::join(device::backend_names(), ", "));
+void add_option_key(CLI::App& command, std::string_view name, chain::GivenOptions& options) {
+  chain::OptionKey const& option = *chain::find_option(name);
+  const bool is_number = chain::key_of(option).kind == chain::KeyKind::kInteger;
+  CLI::Option* added = command.add_option_function<std::string>(
+      chain::flag_of(name), [&options, &option](std::string const& text) { options[std::string(option.name)] = text; },
+      help_of(option));
+  added->type_name(is_number ? "NUMBER" : "TEXT")
+      ->check(CLI::Validator([&option](std::string const& text) { return error_of(option, text); }, ""));
+  if (option.is_of_gpu) {
+    added->group(kGpuGroup);
+  }
 }
 
-CLI::Validator device_names() { return taken_by(chain::parse_devices); }
-
-void add_methods_option(CLI::App& command, RunArguments& arguments) {
-  command
-      .add_option("--methods", arguments.methods,
-                  concat("Transfer methods allowed in plans, besides staged: ",
-                         chain::method_names(std::span(kTransferMethods).subspan<1>()), "; default: all"))
-      ->group(kGpuGroup)
-      ->check(taken_by(chain::parse_methods_option));
-}
-
-void add_share_options(CLI::App& command, std::string& share, std::string& parts, std::uint32_t& compute_units) {
-  CLI::Option* given =
-      command
-          .add_option(
-              "--share", share,
-              "How NFs on the gpu share it: scheduled, fair, uncoordinated or temporal; without it each takes all")
-          ->group(kGpuGroup)
-          ->check(CLI::IsMember({"scheduled", "fair", "uncoordinated", "temporal"}));
-  command.add_option("--parts", parts, "With --share: kind of SM partition: green (contexts), blocks or none")
-      ->group(kGpuGroup)
-      ->check(CLI::IsMember({"green", "blocks", "none"}))
-      ->needs(given);
-  command.add_option("--compute-units", compute_units, "With --share: number of compute units to share; default: all")
-      ->group(kGpuGroup)
-      ->check(CLI::Range(1, 65536))
-      ->needs(given);
+void add_share_options(CLI::App& command, chain::GivenOptions& sharing) {
+  for (const std::string_view name : {"share", "parts", "compute_units"}) {
+    add_option_key(command, name, sharing);
+  }
 }
 
 void add_device_servers(CLI::App& command, std::string& servers) {
@@ -105,40 +118,15 @@ void add_device_servers(CLI::App& command, std::string& servers) {
       ->check(CLI::IsMember({"device", "tenant", "process"}));
 }
 
-void add_run_options(CLI::App& command, RunArguments& arguments) {
+void add_chain_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  command.add_option("--rx", arguments.rx, concat("Instead of the file's rx: ", chain::rx_option_help()))
-      ->check(taken_by(chain::parse_rx_option));
-  command.add_option("--tx", arguments.tx, concat("Instead of the file's tx: ", chain::tx_option_help()))
-      ->check(taken_by(chain::parse_tx_option));
-  command
-      .add_option("--device", arguments.device,
-                  concat("Instead of the file's device: ", device_texts(), "; several: cuda:0,cuda:1"))
-      ->group(kGpuGroup)
-      ->check(device_names());
-  command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
-  command.add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
-  command
-      .add_option("--trace", arguments.trace,
-                  "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto")
-      ->group(kGpuGroup);
-  command.add_option("--sync", arguments.sync, "Transfers between host and device: adaptive (default), shared or copy")
-      ->group(kGpuGroup)
-      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
-  command
-      .add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
-      ->group(kGpuGroup)
-      ->check(CLI::IsMember({"on", "off"}));
-  add_methods_option(command, arguments);
-  command.add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's")
-      ->group(kGpuGroup);
-  add_share_options(command, arguments.share, arguments.parts, arguments.compute_units);
-  command
-      .add_option("--workers", arguments.workers,
-                  "Threads that poll the stages; default: one per core, at most one per stage")
-      ->check(CLI::Range(1, 256));
-  command.add_option("--cores", arguments.cores, "Cores for the workers, used in turn: 0,2-5")
-      ->check(taken_by(chain::parse_cores));
+  for (chain::OptionKey const& option : chain::option_keys()) {
+    add_option_key(command, option.name, arguments.options);
+  }
+}
+
+void add_run_options(CLI::App& command, RunArguments& arguments) {
+  add_chain_options(command, arguments);
   command.add_flag("--new-keys", arguments.new_keys,
                    "All keys of the chain are unused: associations may start without a state");
 }

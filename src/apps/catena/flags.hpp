@@ -15,18 +15,19 @@ namespace catena::cli {
 /// The group, in the help of a command, of options for chains with NFs on a GPU.
 inline constexpr const char* kGpuGroup = "GPU options";
 
-/// Accepts a valid `--device` value.
-CLI::Validator device_names();
-/// The allowed devices, for help texts.
-std::string device_texts();
 /// The names of copy engines, for `--engine`.
 std::vector<std::string> engine_names();
+/// --socket.
+void add_socket(CLI::App& command, std::string& socket);
 /// --device-servers.
 void add_device_servers(CLI::App& command, std::string& servers);
+/// The option that is this row of chain::option_keys(), for `options`.
+void add_option_key(CLI::App& command, std::string_view name, chain::GivenOptions& options);
 /// --share, --parts and --compute-units.
-void add_share_options(CLI::App& command, std::string& share, std::string& parts, std::uint32_t& compute_units);
-void add_methods_option(CLI::App& command, RunArguments& arguments);
-/// The chain file and all options of a run.
+void add_share_options(CLI::App& command, chain::GivenOptions& sharing);
+/// The chain file, and all options that are put over it.
+void add_chain_options(CLI::App& command, RunArguments& arguments);
+/// The same for a start, which may have new keys.
 void add_run_options(CLI::App& command, RunArguments& arguments);
 /// Of the options of `command` and of its own commands: numbers are decimal, where CLI11 takes 010 for 8, and no value
 /// is empty, which would be the default. After the last option was added.

@@ -70,12 +70,11 @@ int main(int argc, char** argv) {
   cli::RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
   cli::add_run_options(*run, arguments);
-  run->add_flag(
-         "--device-server", arguments.device_server,
-         "Keep the device in a process of its own: a kernel that traps or never ends takes down only this process, and "
-         "the chain continues without the device until it is back")
+  run->add_flag_callback(
+         "--device-server", [&] { arguments.options.try_emplace("device_servers", "device"); },
+         "As --device-servers device: a kernel that traps or never ends takes down only the device's process, and the "
+         "chain continues without the device until it is back")
       ->group(cli::kGpuGroup);
-  cli::add_device_servers(*run, arguments.device_servers);
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->add_flag("-q,--quiet", arguments.quiet, "Only warnings, errors and the report");
   run->add_flag("-v,--verbose", arguments.verbose, "Also report each stage of the data path, rx and tx included")
@@ -111,18 +110,7 @@ int main(int argc, char** argv) {
 
   CLI::App* plan =
       app.add_subcommand("plan", "Show the transfers of a chain between host and device, with methods and reasons");
-  plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  plan->add_option(
-          "--device", arguments.device,
-          catena::concat("Device of the costs, instead of the file's: ", cli::device_texts(), "; it is not opened"))
-      ->group(cli::kGpuGroup)
-      ->check(cli::device_names());
-  plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's")
-      ->group(cli::kGpuGroup);
-  plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
-      ->group(cli::kGpuGroup)
-      ->check(CLI::IsMember({"on", "off"}));
-  cli::add_methods_option(*plan, arguments);
+  cli::add_chain_options(*plan, arguments);
   plan->add_flag("--json", arguments.json, "Result as one JSON object");
   plan->callback([&] {
     arguments.nf_path = nf_path;
@@ -141,9 +129,11 @@ int main(int argc, char** argv) {
   doctor->add_flag("--json", json, "Result as one JSON object");
   doctor->callback([&] { status = cli::doctor(json); });
 
+  cli::ServiceArguments of_service;
   CLI::App* show = app.add_subcommand(
       "show",
-      "List NF types, devices or packet fields; print a chain's graph, an NF's program or the schema of chain files");
+      "List NF types, devices or packet fields; print a chain's file with all defaults, its graph, an NF's program or "
+      "the schema of chain files");
   show->require_subcommand(1);
   for (const char* what : {"nfs", "devices", "fields"}) {
     CLI::App* list = show->add_subcommand(what, std::string("List the ") + what);
@@ -152,6 +142,11 @@ int main(int argc, char** argv) {
   }
   CLI::App* schema = show->add_subcommand("schema", "Print the JSON Schema of chain files, for editors");
   schema->callback([&] { status = cli::show_schema(nf_path); });
+  CLI::App* config = show->add_subcommand(
+      "config", "Print a chain file, or the one of a chain of the service, with options over it and with all defaults");
+  cli::add_chain_options(*config, arguments);
+  cli::add_socket(*config, of_service.socket);
+  config->callback([&] { status = cli::show_config(arguments, of_service.socket); });
   std::string format = "text";
   CLI::App* graph =
       show->add_subcommand("graph", "The paths of packets through a chain: its next-node table, or a picture of it");
@@ -164,22 +159,15 @@ int main(int argc, char** argv) {
   CLI::App* program = show->add_subcommand("program", "The kernels compiled for an NF of a chain, with their macros");
   program->add_option("chain", chain_file, "Chain file (YAML)")->required();
   program->add_option("nf", nf, "Name of an NF of the chain that is on the gpu")->required();
-  program->add_option("--sync", arguments.sync, "As for run")
-      ->group(cli::kGpuGroup)
-      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
-  program->add_option("--pushdown", arguments.pushdown, "As for run")
-      ->group(cli::kGpuGroup)
-      ->check(CLI::IsMember({"on", "off"}));
-  cli::add_methods_option(*program, arguments);
-  program->add_option("--device", arguments.device, "As for plan")->group(cli::kGpuGroup)->check(cli::device_names());
-  program->add_option("--profile", arguments.profile, "As for plan")->group(cli::kGpuGroup);
+  for (const char* name : {"sync", "pushdown", "methods", "device", "profile"}) {
+    cli::add_option_key(*program, name, arguments.options);
+  }
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
     arguments.nf_path = nf_path;
     status = cli::show_program(chain_file, nf, arguments, json);
   });
 
-  cli::ServiceArguments of_service;
   cli::add_service_commands(app, arguments, of_service, nf_path, status);
 
 #ifdef CATENA_HAS_STACK

@@ -5,15 +5,10 @@
 
 namespace catena::cli {
 
-Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config) {
-  std::vector<device::DevicePreference> devices = config.devices;
-  if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(devices, chain::parse_devices(arguments.device));
-  }
-  if (!arguments.profile.empty()) {
-    return chain::load_profile(arguments.profile);
-  }
-  return chain::ProfileStore::from_environment().find(devices.front());
+Result<chain::CostProfile> profile_for(chain::ChainConfig const& config) {
+  chain::FileName const& profile = config.run.transfers.profile;
+  return profile.path.empty() ? chain::ProfileStore::from_environment().find(config.devices.front())
+                              : chain::load_profile(profile.path);
 }
 
 Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,

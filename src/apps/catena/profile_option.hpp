@@ -12,9 +12,9 @@
 
 namespace catena::cli {
 
-/// The costs for planning a chain without running it: from `--profile`, else of the device that a run would open, else
-/// built-in. Errors: as device::parse_preference() and chain::load_profile().
-Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config);
+/// The costs for planning a chain without running it: from the profile that it names, else of the device that a run
+/// would open, else built-in. Errors: as chain::load_profile().
+Result<chain::CostProfile> profile_for(chain::ChainConfig const& config);
 
 /// Places NFs `on: auto` as a run with these options would, for the device of the run. Opens no device. nullopt if the
 /// chain has no such NF. Errors: as chain::place().

@@ -113,9 +113,13 @@ class LiveLine {
 /// auto`. From a terminal that signal says that nobody is there any more, and ends the program as ever.
 class Follower {
  public:
-  Follower(std::shared_ptr<Session> session, std::string file, runtime::RunOptions options,
+  Follower(std::shared_ptr<Session> session, RunArguments const& arguments, runtime::RunOptions options,
            nf::Registry const& registry)
-      : session_(std::move(session)), file_(std::move(file)), options_(std::move(options)), registry_(registry) {
+      : session_(std::move(session)),
+        file_(arguments.chain_file),
+        over_file_(arguments.options),
+        options_(std::move(options)),
+        registry_(registry) {
     if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
       std::signal(SIGHUP, SIG_IGN);
     }
@@ -151,7 +155,7 @@ class Follower {
   }
 
   void follow() {
-    Result<chain::ChainConfig> next = chain::load_chain(file_);
+    Result<chain::ChainConfig> next = chain::load_chain(file_, over_file_);
     const Result<std::vector<std::string>> changes = next.ok() ? session_->change(*next, registry_) : next.status();
     if (absl::IsFailedPrecondition(changes.status())) {
       return take_over(*std::move(next), std::string(changes.status().message()));
@@ -174,6 +178,11 @@ class Follower {
   /// Another one goes on for this one.
   void take_over(chain::ChainConfig config, std::string const& what) {
     runtime::RunOptions options = options_;
+    Result<chain::RunOptions> of_file = chain::run_options_of(config);
+    if (!of_file.ok()) {
+      return stay(of_file.status());
+    }
+    static_cast<chain::RunOptions&>(options) = *std::move(of_file);
     if (const Status status = runtime::allow_processes(config, options); !status.ok()) {
       return stay(status);
     }
@@ -205,7 +214,8 @@ class Follower {
 
   std::shared_ptr<Session> session_;
   std::string file_;
-  runtime::RunOptions options_;
+  chain::GivenOptions over_file_;
+  runtime::RunOptions options_;  ///< of the start: the next one has its objects, and the settings of its file
   nf::Registry const& registry_;
   std::unique_ptr<Session> next_;  ///< of the thread
   std::jthread thread_;
@@ -219,7 +229,7 @@ Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arg
     std::unique_ptr<Session> next;
     {
       const LiveLine live(*session, arguments.quiet);
-      Follower follower(session, arguments.chain_file, options, registry);
+      Follower follower(session, arguments, options, registry);
       status = session->run();
       next = follower.next();
     }
@@ -241,27 +251,30 @@ Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arg
 }  // namespace
 
 int run(RunArguments const& arguments) {
-  Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file);
+  Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file, arguments.options);
   if (!config.ok()) {
     return fail(config.status(), arguments.json);
   }
   std::unique_ptr<device::remote::ServerPool> servers;  // ends after what has its groups
-  Result<chain::RunOptions> of_arguments = chain::run_options_of(arguments, *config);
-  if (!of_arguments.ok()) {
-    return fail(of_arguments.status(), arguments.json);
+  Result<chain::RunOptions> of_file = chain::run_options_of(*config);
+  if (!of_file.ok()) {
+    return fail(of_file.status(), arguments.json);
   }
-  runtime::RunOptions options{*std::move(of_arguments)};
+  runtime::RunOptions options{*std::move(of_file)};
+  options.new_keys = arguments.new_keys;
   if (Status status = runtime::allow_processes(*config, options); !status.ok()) {
     return fail(status, arguments.json);
   }
-  const Result<runtime::ServersFor> servers_for = runtime::parse_servers_for(arguments.device_servers);
+  const bool has_servers = config->run.device_servers != "none";
+  const Result<runtime::ServersFor> servers_for =
+      runtime::parse_servers_for(has_servers ? config->run.device_servers : "device");
   if (!servers_for.ok()) {
     return fail(servers_for.status(), arguments.json);
   }
   if (Status status = runtime::check_servers(*servers_for, options.sharing); !status.ok()) {
     return fail(status, arguments.json);
   }
-  if (arguments.device_server || *servers_for != runtime::ServersFor::kDevice || runtime::needs_servers(*config)) {
+  if (has_servers || runtime::needs_servers(*config)) {
     const Result<std::string> program = device::remote::find_server_program();
     if (!program.ok()) {
       return fail(program.status(), arguments.json);

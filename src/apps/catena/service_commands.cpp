@@ -5,15 +5,9 @@
 namespace catena::cli {
 namespace {
 
-void add_socket(CLI::App& command, ServiceArguments& service) {
-  command.add_option("--socket", service.socket,
-                     "Control socket of the service; default: /run/catena/catena.sock for root, else catena.sock in "
-                     "$XDG_RUNTIME_DIR");
-}
-
 void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_path, int& status) {
   CLI::App* serve = app.add_subcommand("serve", "Run chains applied by users over a control socket");
-  add_socket(*serve, service);
+  add_socket(*serve, service.socket);
   serve->add_option("--state", service.state,
                     "Folder of the saved chains; default: /var/lib/catena for root, else catena in $XDG_STATE_HOME");
   serve->add_option("--metrics", service.metrics,
@@ -21,7 +15,7 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
   serve->add_option("--pci", service.pci, "PCI device for chains of root, as 0000:03:00.0; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_share_options(*serve, service.share, service.parts, service.compute_units);
+  add_share_options(*serve, service.sharing);
   add_device_servers(*serve, service.device_servers);
   serve->callback([&] { status = cli::serve(service, nf_path); });
 }
@@ -40,7 +34,7 @@ void add_route_commands(CLI::App& app, ServiceArguments& service, int& status) {
     CLI::App* command = (route.command.is_of_nf ? nf : &app)
                             ->add_subcommand(std::string(route.command.word), std::string(route.command.help));
     command->add_option("name", service.name, "Name of the chain")->required(route.has_name());
-    add_socket(*command, service);
+    add_socket(*command, service.socket);
     command->add_flag("--json", service.json, "Result as one JSON object");
     command->callback([&] { status = cli::control(route.command, service); });
   }
@@ -48,18 +42,24 @@ void add_route_commands(CLI::App& app, ServiceArguments& service, int& status) {
 
 }  // namespace
 
+void add_socket(CLI::App& command, std::string& socket) {
+  command.add_option("--socket", socket,
+                     "Control socket of the service; default: /run/catena/catena.sock for root, else catena.sock in "
+                     "$XDG_RUNTIME_DIR");
+}
+
 void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
                           int& status) {
   add_serve(app, service, nf_path, status);
   CLI::App* apply = app.add_subcommand("apply", "Start a chain in the service, or replace the one of the same name");
   add_run_options(*apply, run);
-  add_socket(*apply, service);
+  add_socket(*apply, service.socket);
   apply->add_flag("--json", service.json, "Result as one JSON object");
   apply->add_flag("--dry-run", service.dry_run, "Only show the changes");
   apply->callback([&] { status = cli::apply(run, service); });
   add_route_commands(app, service, status);
   CLI::App* top = app.add_subcommand("top", "Show the activity of the service's chains, updated each second");
-  add_socket(*top, service);
+  add_socket(*top, service.socket);
   top->add_flag("--once", service.once, "One frame, of one second, and no more");
   top->add_flag("--json", service.json, "Each frame as one line of JSON");
   top->callback([&] { status = cli::top(service); });

@@ -74,6 +74,7 @@ constexpr std::array kExamples{
     Example{"catena show devices", "  catena show devices\n"},
     Example{"catena show fields", "  catena show fields\n"},
     Example{"catena show schema", "  catena show schema > chain.schema.json\n"},
+    Example{"catena show config", "  catena show config chain.yaml --workers 2\n  catena show config office\n"},
     Example{"catena show graph", "  catena show graph chain.yaml --format svg > chain.svg\n"},
     Example{"catena show program", "  catena show program chain.yaml ids --device cuda\n"},
     Example{"catena serve", "  catena serve --metrics 127.0.0.1:9464\n"},

@@ -69,7 +69,7 @@ HttpResponse apply_chain(Exchange const& exchange) {
     return error_answer(
         absl::InvalidArgumentError(concat("'file' must be a whole path, from / on, and not '", file, "'")));
   }
-  const Result<chain::OptionTexts> options = options_from(request.value("options", Json::object()));
+  const Result<RequestOptions> options = options_from(request.value("options", Json::object()));
   if (!options.ok()) {
     return error_answer(options.status());
   }
@@ -101,6 +101,11 @@ HttpResponse apply_chain(Exchange const& exchange) {
 HttpResponse get_chain(Exchange const& exchange) {
   const Result<ChainView> view = exchange.chains.get(exchange.name, exchange.caller);
   return view.ok() ? json_answer(json_of(*view)) : error_answer(view.status());
+}
+
+HttpResponse get_config(Exchange const& exchange) {
+  const Result<std::string> config = exchange.chains.config_of(exchange.name, exchange.caller);
+  return config.ok() ? json_answer({{"name", exchange.name}, {"config", *config}}) : error_answer(config.status());
 }
 
 HttpResponse stop_chain(Exchange const& exchange) {

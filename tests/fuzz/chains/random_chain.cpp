@@ -184,9 +184,9 @@ void choose_sync(Random& random, bool grows, Variant& variant) {
   variant.sync_options =
       concat("--sync ", plan::to_string(variant.sync.mode), variant.sync.pushdown ? "" : " --pushdown off");
   if (random.chance(20)) {
-    const std::string_view methods = to_string(random.pick(kTransferMethods));
-    variant.sync.methods = *chain::parse_methods_option(methods);
-    variant.sync_options += concat(" --methods ", methods);
+    const TransferMethod method = random.pick(kTransferMethods);
+    variant.sync.methods = plan::method_bit(method);
+    variant.sync_options += concat(" --methods ", to_string(method));
   }
   if (random.chance(75)) {
     variant.sync.profile = random_costs(random, grows);  // few programs, and so more cases, where chains are alike
