@@ -77,7 +77,7 @@ Status into(FileSection& section, Key const& key, Target const& target) {
   return owner == nullptr ? absl::OkStatus() : read_value(section, key, owner->*Field);
 }
 
-/// Reads the keys of a section into the struct that is this field; a missing section leaves it as it is.
+/// Reads the keys of a section into a field that is a struct; a missing section leaves it as it is.
 template <auto Field>
 Status into_section(FileSection& section, Key const& key, Target const& target) {
   auto* const owner = target.as<typename FieldOf<decltype(Field)>::Owner>();

@@ -51,7 +51,7 @@ using GivenOptions = std::map<std::string, std::string, std::less<>>;
 /// allowed values.
 Status check_option(OptionKey const& option, std::string const& text);
 
-/// Puts the options over the keys that were read from a file. Names of files are relative to the working folder.
+/// Puts the options over the keys of a file. Names of files are relative to the working folder.
 /// Errors, one per line: as check_option(), and as for the keys in a file, with the option as their position.
 Status put_over(GivenOptions const& options, ChainConfig& chain);
 

@@ -8,7 +8,7 @@
 
 namespace catena::chain {
 
-/// The rows of `spec` that are read into a RunConfig.
+/// The rows of `spec` for a RunConfig.
 std::span<const Key> run_keys();
 
 }  // namespace catena::chain

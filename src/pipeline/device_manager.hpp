@@ -55,7 +55,7 @@ class DeviceManager {
   Result<std::shared_ptr<device::Device>> device_to_share(std::span<const device::DevicePreference> choices,
                                                           bool is_used_elsewhere, chain::SharingOptions& options) const;
   /// Makes a side for each of `pools` packet pools, and at least one for each open device.
-  /// `make` is called again for a device that returns, by any thread. Errors: as `make`.
+  /// `make` is called again for a returned device, by any thread. Errors: as `make`.
   Status make_sides(std::size_t pools, MakeSide make);
   /// Of a shard; null without a device.
   DeviceSide* side_of(std::size_t shard) const {
@@ -67,7 +67,7 @@ class DeviceManager {
                std::vector<std::size_t> positions, std::vector<GpuSharing::Nf> nfs, std::uint32_t packet_bytes);
   /// Null: each NF has the whole device.
   GpuSharing* sharing() const { return sharing_.get(); }
-  /// Positions of the NFs that share the device.
+  /// Positions of the NFs sharing the device.
   std::span<const std::size_t> shared_by() const { return shared_by_; }
   /// Bounds of the launches of the NF at `position`, which shares the device.
   kernel::LaunchBounds bounds_of(std::size_t position) const { return sharing_->bounds_of(number_of(position)); }
@@ -83,7 +83,7 @@ class DeviceManager {
   DeviceRecovery* recovery() const { return recovery_.get(); }
   /// Whether a device has unfinished work: of a stage, or of `before` in note_abandoned(). After the run.
   bool abandoned() const;
-  /// `before`: of the chain that this one has replaced. After its run.
+  /// `before`: of the replaced chain. After its run.
   void note_abandoned(DeviceManager const& before) { abandoned_before_ = before.abandoned(); }
 
  private:

@@ -23,7 +23,7 @@
 
 namespace catena::runtime {
 
-/// The rings of a chain in which packets wait, and the stages that take them.
+/// The rings of a chain in which packets wait, and their stages.
 struct FlowPaths {
   /// An NF in one shard.
   struct Place {
@@ -57,9 +57,9 @@ class FlowControl {
   FlowControl(FlowControl const&) = delete;
   FlowControl& operator=(FlowControl const&) = delete;
 
-  /// Limit of packets in a process that has the NFs [`first`, `end`); nullopt without limits.
+  /// Limit of packets in a process with the NFs [`first`, `end`); nullopt without limits.
   std::optional<std::uint64_t> limit_in_process(std::size_t first, std::size_t end) const;
-  /// Opens the signals of `config`; nullopt: no host is signalled. `before`: of a running chain that this one replaces.
+  /// Opens the signals of `config`; nullopt: no host is signalled. `before`: of the running chain to be replaced.
   /// If its signals are the same, both share them, and its pauses count on. Errors: as FlowSignals::create(); with
   /// `before` FailedPrecondition in their place, as the port is most likely in use by it.
   Status connect(std::optional<chain::FlowSignalsConfig> const& config, FlowControl const* before = nullptr);
@@ -73,7 +73,7 @@ class FlowControl {
   void end(bool is_passed_on);
   /// Packets dropped because their ring was full. Any thread.
   std::uint64_t refused() const;
-  /// Of rx; for waits that no ring causes, too. Any thread.
+  /// Of rx; for waits without a full ring, too. Any thread.
   SourcePauses& pauses() { return *pauses_; }
 
  private:

@@ -25,7 +25,7 @@
 
 namespace catena::runtime {
 
-/// The parts of a chain that count.
+/// The counting parts of a chain.
 struct CountedParts {
   /// An NF in one shard.
   struct Nf {
