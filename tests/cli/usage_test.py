@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 BIN = os.environ["CATENA_BIN"]
@@ -254,6 +255,23 @@ class Usage(unittest.TestCase):
         self.assertGreater(report["tx"]["sent_packets"], 0)
         self.assertGreater(report["dropped_packets"], 0)
         self.assertTrue(report["accounted"])
+
+    def test_a_hangup_during_the_start_waits_for_its_end(self):
+        records = self.path("records.fifo")
+        os.mkfifo(records)
+        chain = self.write("long.yaml", CHAIN.replace("count: 1000", "rate: 1000"))
+        process = subprocess.Popen([BIN, "run", chain, "--record", records], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        while int(re.search(r"SigCgt:\s+(\w+)", status.read_text())[1], 16) & 1 << signal.SIGHUP - 1 == 0:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGHUP)
+        with subprocess.Popen(["cat", records], stdout=subprocess.DEVNULL):  # for which the start waits
+            lines = iter(process.stderr.readline, "")
+            self.assertIn("nothing has changed", next(line for line in lines if "changed" in line))
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(process.returncode, 0)
 
     def test_a_run_goes_on_as_another_chain_when_it_is_told(self):
         self.write("all.rules", "allow any any any any any\n")

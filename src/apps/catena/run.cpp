@@ -62,6 +62,14 @@ std::atomic<bool> has_hung_up{false};
 
 void on_hangup(int /*signal*/) { has_hung_up = true; }
 
+/// From now on SIGHUP is noted, also during the start, which it does not end. A terminal ends the program by it, and
+/// nohup has it ignored, as ever.
+void note_hangups() {
+  if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
+    std::signal(SIGHUP, SIG_IGN);
+  }
+}
+
 /// ", 40 %, 12 s left" of a source whose end is known.
 std::string outlook(double part_done, int seconds) {
   constexpr double kPercent = 100;
@@ -120,9 +128,6 @@ class Follower {
         over_file_(arguments.options),
         options_(std::move(options)),
         registry_(registry) {
-    if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
-      std::signal(SIGHUP, SIG_IGN);
-    }
     thread_ = std::jthread([this](std::stop_token const& end) { work(end); });
   }
   ~Follower() = default;
@@ -251,6 +256,7 @@ Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arg
 }  // namespace
 
 int run(RunArguments const& arguments) {
+  note_hangups();
   Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file, arguments.options);
   if (!config.ok()) {
     return fail(config.status(), arguments.json);
