@@ -24,8 +24,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::uint32_t kSlots = 2048;
-constexpr std::uint32_t kUnitPackets = 64;
+constexpr std::uint32_t kSlotsToClassify = 2048;
+constexpr std::uint32_t kPacketsToClassify = 64;
 
 /// What stands behind "graph:" of a chain of NFs a and b.
 chain::NextNodeTable table_of(std::string const& graph) {
@@ -110,7 +110,8 @@ class ClassifierStageTest : public ::testing::Test {
     pool_->release_unit(unit);
   }
 
-  std::unique_ptr<memory::PacketPool> pool_ = memory::PacketPool::create(kSlots, kUnitPackets, 8, 4).value();
+  std::unique_ptr<memory::PacketPool> pool_ =
+      memory::PacketPool::create(kSlotsToClassify, kPacketsToClassify, 8, 4).value();
   BufferReservation reserve_{*pool_};
   std::optional<chain::NextNodeTable> table_;
   std::deque<memory::UnitQueue> queues_;
@@ -164,7 +165,7 @@ TEST_F(ClassifierStageTest, packets_that_go_several_ways_are_divided_in_their_or
   queues_[0].close();
   EXPECT_EQ(stage_->poll().value(), Progress::kFinished);
   EXPECT_EQ(pool_->free_units(), pool_->arena().units());
-  EXPECT_EQ(pool_->free_slots(), kSlots);
+  EXPECT_EQ(pool_->free_slots(), kSlotsToClassify);
   EXPECT_TRUE(queues_[of_target_[kA]].drained());
 }
 
@@ -242,8 +243,8 @@ TEST_F(ClassifierStageTest, copies_never_run_out_of_slots_however_much_waits_in_
   std::uint64_t sent = 0;
   std::uint64_t copies = 0;
   for (int round = 0; round < 500; ++round) {
-    while (push(kUnitPackets, next) != nullptr) {  // as much as there is room for
-      next += kUnitPackets;
+    while (push(kPacketsToClassify, next) != nullptr) {  // as much as there is room for
+      next += kPacketsToClassify;
     }
     poll();
     std::uint32_t moved = 0;
@@ -264,7 +265,7 @@ TEST_F(ClassifierStageTest, copies_never_run_out_of_slots_however_much_waits_in_
 TEST(UnitQueueOfSeveral, takes_from_all_and_ends_with_the_last) {
   constexpr std::uint32_t kPushers = 3;
   constexpr std::uint32_t kUnits = 200;
-  const auto pool = memory::PacketPool::create(kSlots, 4, 1).value();
+  const auto pool = memory::PacketPool::create(kSlotsToClassify, 4, 1).value();
   memory::UnitQueue queue(pool->arena(), 0, kPushers);
   std::vector<std::thread> threads;
   for (std::uint64_t pusher = 0; pusher < kPushers; ++pusher) {
