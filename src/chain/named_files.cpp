@@ -104,10 +104,10 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
     }
   };
   // the position of a name on the command line is its option
-  const auto add_named = [&add](std::string who, std::string const& position, std::string const& path,
+  const auto add_named = [&add](std::string const& who, std::string const& position, std::string const& path,
                                 bool is_written) {
     const bool is_option = position.starts_with("--");
-    add(is_option ? position : std::move(who), is_option ? "" : position, path, is_written);
+    add(is_option ? position : who, is_option ? "" : position, path, is_written);
   };
   OutputsConfig const& outputs = config.run.outputs;
   add("the chain file", "", config.file, false);

@@ -62,7 +62,8 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   CATENA_RETURN_IF_ERROR(session->before_ ? session->find_next_nfs(options.new_keys) : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides());
-  CATENA_RETURN_IF_ERROR(session->make_sharing(options, std::move(shared_device)));
+  CATENA_RETURN_IF_ERROR(session->make_sharing(options, shared_device));
+  shared_device.reset();
   CATENA_RETURN_IF_ERROR(session->flow_->connect(session->config_.flow.signals,
                                                  session->before_ ? session->before_->session->flow_.get() : nullptr));
   CATENA_RETURN_IF_ERROR(session->ends_.open_ports(
@@ -339,7 +340,7 @@ Status Session::make_device_sides() {
 }
 
 /// Divides `device` among the NFs on it; null: each has all of its own.
-Status Session::make_sharing(RunOptions const& options, std::shared_ptr<device::Device> device) {
+Status Session::make_sharing(RunOptions const& options, std::shared_ptr<device::Device> const& device) {
   if (device == nullptr) {
     return absl::OkStatus();
   }

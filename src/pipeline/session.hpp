@@ -237,7 +237,7 @@ class Session {
   bool has_isolated_on_gpu() const;
   static bool is_elsewhere(Entry const& entry);
   Fetch fetch_for(nf::Instance const& instance, std::size_t position) const;
-  Status make_sharing(RunOptions const& options, std::shared_ptr<device::Device> device);
+  Status make_sharing(RunOptions const& options, std::shared_ptr<device::Device> const& device);
   GpuSharing::Traffic traffic() const;
   void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;

@@ -289,7 +289,9 @@ TEST_P(Requests, get_their_bodies) {
   EXPECT_EQ(stack.tcp.connections(), 0U);
   EXPECT_EQ(stack.buffers_in_use(), 0U);
   if (has_engine) {
-    EXPECT_GT(stack.accelerator().counters().by_engine, requests / 16);
+    // but in this mode, the CPU makes what a slow engine has no room for
+    const std::uint64_t least = GetParam().mode == CopyMode::kSync ? requests / 16 : 0;
+    EXPECT_GT(stack.accelerator().counters().by_engine, least);
     EXPECT_EQ(stack.accelerator().counters().losses, is_faulty ? 4U : 0U);
   }
 }
