@@ -130,6 +130,9 @@ TEST_P(MigrateState, backends_that_went_give_their_numbers_back) {
       return;
     }
     before = &versions.back();
+    for (nf::Statistic const& each : before->lb().statistics()) {
+      EXPECT_TRUE(!each.name.starts_with("backend_") || each.value == 0) << each.name << ": another one's packets";
+    }
     EXPECT_NE(before->backend_for(request(1)), backend) << "it is no more";
     EXPECT_EQ(before->backend_for(request(1)) >> 16, 0x0A00U + change);
   }

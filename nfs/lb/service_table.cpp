@@ -62,7 +62,14 @@ ServiceTable ServiceTable::without_counts() const {
 
 void ServiceTable::take_counts(ServiceTable const& before) {
   for (std::size_t i = 0; i < before.backends_.size(); ++i) {
-    backends_[i].packets = before.backends_[i].packets;
+    BackendRecord const& theirs = before.backends_[i];
+    BackendRecord& mine = backends_[i];
+    // else the number went to another one
+    const bool is_same = mine.service == theirs.service && mine.name == theirs.name &&
+                         mine.endpoint == theirs.endpoint && mine.service < services_.size() &&
+                         theirs.service < before.services_.size() &&
+                         services_[mine.service].endpoint == before.services_[theirs.service].endpoint;
+    mine.packets = is_same ? theirs.packets : mine.packets;
   }
 }
 

@@ -135,6 +135,13 @@ TEST(RunKeys, parts_of_a_device_need_a_way_to_share_it) {
   }
 }
 
+TEST(RunKeys, sharing_is_of_one_device) {
+  Result<ChainConfig> chain = chain_with("  device: [\"cuda:0\", \"cuda:1\"]\n  shards: 2\n  sharing: {mode: fair}\n");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_THAT(std::string(run_options_of(*chain).status().message()),
+              HasSubstr(": 'sharing' is for the NFs of one device, and the chain has 2"));
+}
+
 TEST(RunKeys, a_running_chain_keeps_its_outputs_and_its_part_of_the_device) {
   const ChainConfig now = *chain_with("  outputs: {eve: e}\n  sharing: {mode: fair}\n");
   const auto says = [&now](std::string const& keys) {

@@ -18,12 +18,19 @@ std::uint32_t cores_for(RunOptions const& options) {
   return static_cast<std::uint32_t>(options.cores.empty() ? usable_cores().size() : options.cores.size());
 }
 
-Result<std::optional<SharingOptions>> sharing_options_of(SharingConfig const& sharing) {
+Result<std::optional<SharingOptions>> sharing_options_of(ChainConfig const& config) {
+  SharingConfig const& sharing = config.run.sharing;
+  const std::string where = config.file.empty() ? std::string() : concat(config.file, ": ");
+  if (sharing.mode && config.devices.size() > 1) {
+    return absl::InvalidArgumentError(concat(where, "'sharing' is for the NFs of one device, and the chain has ",
+                                             config.devices.size(), "; leave out 'mode' of 'sharing' or --share"));
+  }
   if (sharing.mode) {
     return SharingOptions{*sharing.mode, sharing.parts, sharing.compute_units};
   }
   return sharing.parts || sharing.compute_units != 0
-             ? absl::InvalidArgumentError("'parts' and 'compute_units' of 'sharing' take its 'mode', which is --share")
+             ? absl::InvalidArgumentError(
+                   concat(where, "'parts' and 'compute_units' of 'sharing' take its 'mode', which is --share"))
              : Result<std::optional<SharingOptions>>(std::nullopt);
 }
 
@@ -65,7 +72,7 @@ Result<RunOptions> run_options_of(ChainConfig& config) {
     CATENA_ASSIGN_OR_RETURN(options.sync.profile, load_profile(run.transfers.profile.path));
     options.profile_path = run.transfers.profile.path;
   }
-  CATENA_ASSIGN_OR_RETURN(options.sharing, sharing_options_of(run.sharing));
+  CATENA_ASSIGN_OR_RETURN(options.sharing, sharing_options_of(config));
   options.cores = run.cores;
   options.workers = run.workers;
   CATENA_RETURN_IF_ERROR(apply(options, config));
@@ -84,7 +91,7 @@ Result<RunOptions> run_options_of(ChainConfig& config) {
 Result<std::optional<SharingOptions>> sharing_of(GivenOptions const& options) {
   ChainConfig chain;
   CATENA_RETURN_IF_ERROR(put_over(options, chain));
-  return sharing_options_of(chain.run.sharing);
+  return sharing_options_of(chain);
 }
 
 }  // namespace catena::chain

@@ -343,6 +343,10 @@ Result<std::string> Config::string(std::string_view key) {
   if (!node.IsScalar() || node.Scalar().empty()) {
     return error(key, concat("'", key, "' must be text, found ", kind_of(node)));
   }
+  // the kernel would cut a name there
+  if (node.Scalar().find('\0') != std::string::npos) {
+    return error(key, concat("'", key, "' has a zero byte; leave it out"));
+  }
   return node.Scalar();
 }
 

@@ -51,6 +51,12 @@ TEST(YamlErrors, a_value_that_begins_with_an_exclamation_mark_needs_quotes) {
   EXPECT_THAT(std::string(config->string("empty").status().message()), HasSubstr("'empty' must be text, found ''"));
 }
 
+TEST(YamlErrors, a_zero_byte_in_a_text_is_refused) {
+  Result<Config> config = Config::parse(R"({file: "records\0.jsonl"})", "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->string("file").status().message(), "c.yaml:1:8: 'file' has a zero byte; leave it out");
+}
+
 TEST(YamlErrors, a_file_of_another_kind_is_named) {
   for (const auto& [bytes, message] : std::vector<std::pair<std::string, std::string>>{
            {"\xd4\xc3\xb2\xa1{{{", "is a packet capture, not YAML; a chain reads it by `rx: {pcap: FILE}`"},

@@ -48,8 +48,8 @@ Result<std::string> text_of(chain::OptionKey const& option, Json const& value) {
 /// Standard streams are the service's, and its working folder is another one.
 Status check_file(chain::OptionKey const& option, std::string_view text) {
   const std::optional<std::string_view> file = chain::file_of(option, text);
-  return !file || file->starts_with('/') ? absl::OkStatus()
-                                         : wrong(option.name, concat("a file with its whole path, and not ", *file));
+  const bool is_whole = !file || (file->starts_with('/') && file->find('\0') == std::string_view::npos);
+  return is_whole ? absl::OkStatus() : wrong(option.name, concat("a file with its whole path, and not ", *file));
 }
 
 std::string all_names() {

@@ -272,13 +272,13 @@ Status ChainSet::replace(ApplyRecord const& applied, ValidatedSpec validated, st
 
 ChainSet::Swap ChainSet::make_and_swap(ApplyRecord const& applied, ValidatedSpec validated,
                                        std::optional<Entry> const& old, std::stop_token const& gone) {
+  if (Status ready = set_up(applied, validated); !ready.ok()) {
+    return {std::move(ready), false};
+  }
   Before before{old ? old->run : nullptr, old ? old->fifo : std::string()};
   before.ends_first = before.run != nullptr && !clash(validated.resources, old->resources, applied.name).empty();
   if (Status ended = before.ends_first ? end(applied.name, *before.run, before.fifo) : absl::OkStatus(); !ended.ok()) {
     return {std::move(ended), false};
-  }
-  if (Status ready = set_up(applied, validated); !ready.ok()) {
-    return {std::move(ready), before.ends_first};
   }
   return start_and_swap(applied, std::move(validated), before, gone);
 }

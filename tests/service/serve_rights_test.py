@@ -72,6 +72,16 @@ class Rights(TenantTest):
             self.assertEqual((path.stat().st_uid, path.stat().st_gid), (ANN, ANN))
             self.assertGreater(path.stat().st_size, 0)
 
+    def test_a_refused_apply_of_another_user_ends_nothing(self):
+        more = f"  outputs: {{record: {self.of_ann / 'record'}}}\n"
+        rx = "{generator: {rate: 1000}}"
+        self.applied(self.service, self.chain_of(ANN, "a", rx=rx, more=more), user=ANN)
+        wait_for(lambda: self.state(self.service, "a") == "running")
+        status, answer = self.apply(self.service, self.chain_of(ANN, "a", rx=rx, more=more + "  device_servers: process\n"))
+        self.assertEqual(status, 400, answer)
+        self.assertIn("'device_servers' is process", answer["error"])
+        self.assertEqual(self.state(self.service, "a"), "running")
+
     def test_outputs_in_the_file_of_a_user_are_his(self):
         record = self.of_ann / "record"
         file = self.chain_of(ANN, "a", rx="{generator: {count: 10}}", nfs=firewall(self.rules(0o600, ANN, ANN)),

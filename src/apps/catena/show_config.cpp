@@ -18,8 +18,8 @@ namespace {
 /// A missing file, too, whose error is more help than the one of a service.
 bool is_file(std::string const& name) {
   std::error_code error;
-  return std::filesystem::exists(name, error) || name.find('/') != std::string::npos || name.ends_with(".yaml") ||
-         name.ends_with(".yml");
+  return (std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error)) ||
+         name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
 }
 
 Result<std::string> config_of_service(RunArguments const& arguments, std::string const& socket) {

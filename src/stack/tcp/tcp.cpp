@@ -139,20 +139,6 @@ bool is_false_packet_too_big(std::span<const std::byte> frame) {
          frame[transport->offset] == kPacketTooBig && load_be32(&frame[transport->offset + 4]) < kLeastMtu;
 }
 
-/// Before lwIP's timers: corrects the states that peers can bring about and lwIP does not expect.
-void prepare_timers(tcp_pcb& pcb) {
-  constexpr u8_t kMaxRetries = TCP_MAXRTX - 1;
-  prepare_retransmission(pcb);
-  // stall_limit ends a connection; lwIP would do so after 18 s, or never if the peer answers probes
-  pcb.nrtx = std::min(pcb.nrtx, kMaxRetries);
-  pcb.persist_probe = std::min(pcb.persist_probe, kMaxRetries);
-  // The probe of a closed window was all there was, or the window is open: lwIP leaves the persist timer running, and
-  // its assertions end the process.
-  if (pcb.unsent == nullptr || pcb.unacked != nullptr || pcb.snd_wnd > 0xFFFF) {
-    pcb.persist_backoff = 0;
-  }
-}
-
 /// Sends a FIN after the last byte. `end`: tcp_close() or tcp_shutdown(), which must not free the PCB.
 template <typename End>
 err_t send_fin(tcp_pcb& pcb, End end) {
@@ -163,6 +149,24 @@ err_t send_fin(tcp_pcb& pcb, End end) {
   }
   tcp_output(&pcb);
   return result;
+}
+
+/// Before lwIP's timers: corrects the states that peers can bring about and lwIP does not expect.
+void prepare_timers(tcp_pcb& pcb) {
+  constexpr u8_t kMaxRetries = TCP_MAXRTX - 1;
+  if ((pcb.flags & TF_CLOSEPEND) != 0) {  // no memory for a FIN: lwIP would append it to a lost segment
+    tcp_clear_flags(&pcb, TF_CLOSEPEND);
+    send_fin(pcb, [](tcp_pcb* open) { return tcp_shutdown(open, 0, 1); });
+  }
+  prepare_retransmission(pcb);
+  // stall_limit ends a connection; lwIP would do so after 18 s, or never if the peer answers probes
+  pcb.nrtx = std::min(pcb.nrtx, kMaxRetries);
+  pcb.persist_probe = std::min(pcb.persist_probe, kMaxRetries);
+  // The probe of a closed window was all there was, or the window is open: lwIP leaves the persist timer running, and
+  // its assertions end the process.
+  if (pcb.unsent == nullptr || pcb.unacked != nullptr || pcb.snd_wnd > 0xFFFF) {
+    pcb.persist_backoff = 0;
+  }
 }
 
 /// Connections by their numbers, which are used again.
