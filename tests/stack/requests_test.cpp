@@ -225,7 +225,7 @@ struct Case {
     return text;
   }
 };
-void PrintTo(Case const& of, std::ostream* to) { *to << of.name(); }
+std::ostream& operator<<(std::ostream& to, Case const& of) { return to << of.name(); }
 
 std::vector<Case> cases() {
   std::vector<Case> all{{CopyMode::kReference, ""}, {CopyMode::kCpu, ""}};
