@@ -19,7 +19,7 @@ CTEST = ctest --no-tests=error --output-on-failure --test-output-size-passed 104
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak
 
-.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain test-all soak install deb release deb-test oci oci-test bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
+.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain matrix test-all soak install deb release deb-test oci oci-test bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -52,6 +52,10 @@ test: build-tests build-asan  ## build and run the tests: chains as users build 
 test-plain: configure-tests  ## all tests without sanitizers, those of benchmarks too
 	@cmake --build build -j$(JOBS)
 	@$(CTEST) build $(NO_SOAK) --output-junit tests.xml; status=$$?; tools/summarize-tests --why build/tests.xml && exit $$status
+
+matrix: build-tests  ## change running chains in all ways (hours): a line for each NF, number of shards, isolation and change
+	@PYTHONPATH=tests:tests/service CATENA_BIN=build/src/apps/catena/catena CATENA_DATA=tests/data/chain \
+	  python3 tests/system/matrix_run.py
 
 test-all: export CATENA_SAME_BYTES := full
 test-all: test-plain  ## the same with every combination of placement, mode and unit size (hours without a GPU)

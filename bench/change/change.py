@@ -99,7 +99,7 @@ class Bench:
                     else:
                         self.write_chain(on, number % 2 == 0)
                     changed.process.send_signal(signal.SIGHUP)
-                    changed.wait_for(": changed: " if way == "rules" else "chain replaced without packet loss", number + 1)
+                    changed.wait_for(": changed: " if way == "rules" else "chain replaced", number + 1)
                 time.sleep(1)
             sent = sender.end()
             return accounts(sent, end(changed), changed.log)

@@ -11,6 +11,7 @@ import time
 from common.results import cpu_seconds
 
 LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
+LEAST_TAKEN = 0.99  # of what is offered
 START_S = 120  # within which a run must have started
 
 
@@ -68,6 +69,12 @@ class CatenaRun:
             if begin <= when <= end:
                 return before + (after - before) * (when - begin) / (end - begin)
         raise RuntimeError(f"no lines of the run are around that time: {''.join(self.log[-20:])}")
+
+
+def check_load(taken_per_s, offered_per_s):
+    """Raises RuntimeError if fewer packets were taken than were offered. 0 offered: as fast as it goes."""
+    if taken_per_s < LEAST_TAKEN * offered_per_s:
+        raise RuntimeError(f"{taken_per_s:.0f} packets/s taken of {offered_per_s} offered")
 
 
 def measure_together(runs, seconds):

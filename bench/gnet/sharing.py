@@ -31,7 +31,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from common.catena_run import CatenaRun, measure_together  # noqa: E402
+from common.catena_run import CatenaRun, check_load, measure_together  # noqa: E402
 from common.results import Cores, Results, add_options  # noqa: E402
 
 DATA = ROOT / "examples" / "branch-office"
@@ -73,7 +73,7 @@ class Bench:
         """(packets per second of all, cores that they took, p50 in us of the worst, p95) of so many processes at a time."""
         runs = []
         for number in range(count):
-            words_of_one = [self.arguments.catena, "run", self.chain_file(f"c{number}", size, rate), "--new-keys",
+            words_of_one = [self.arguments.catena, "run", self.chain_file(f"c{number}", size, rate),
                             "--json", "--workers", str(workers), *words]
             runs.append(CatenaRun(words_of_one, env))
         for run in runs:
@@ -83,6 +83,7 @@ class Bench:
             run.process.send_signal(signal.SIGINT)
         reports = [run.report()[0] for run in runs]
         check(reports)
+        check_load(received_per_s, count * rate)
         return (received_per_s, taken, *worst_latency(reports))
 
     def profile_nfs(self):
@@ -99,7 +100,7 @@ class Bench:
             wait_until(lambda: os.path.exists(path) and ask(path, "GET", "/v1/version"))
             for number in range(count):
                 ask(path, "POST", "/v1/chains", {"file": self.chain_file(f"c{number}", size, rate, isolation),
-                                                 "options": {"workers": workers, "new_keys": True}})
+                                                 "options": {"workers": workers}})
             time.sleep(1 + WARM_UP_S)
             cores = Cores([service.pid])
             before = [ask(path, "GET", f"/v1/chains/c{number}") for number in range(count)]
@@ -109,6 +110,7 @@ class Bench:
             check(after)
             packets = sum((b["rx"]["received_packets"] - a["rx"]["received_packets"]) / (b["seconds"] - a["seconds"])
                           for a, b in zip(before, after))
+            check_load(packets, count * rate)
             for number in range(count):
                 ask(path, "DELETE", f"/v1/chains/c{number}")
             return (packets, taken, *worst_latency(after))

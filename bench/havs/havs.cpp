@@ -23,7 +23,9 @@ namespace {
 
 using stack::CopyMode;
 using stack::Part::kCopy;
+using stack::Part::kPoll;
 using stack::Part::kPort;
+using stack::Part::kPostCopy;
 using stack::Part::kSession;
 using stack::Part::kTcp;
 
@@ -89,8 +91,11 @@ std::vector<Way> ways_of(Request const& request) {
 
 Json to_json(StackResult const& result, std::uint32_t body_bytes) {
   const auto cycles = [&result](stack::Part part) {
-    const auto at = static_cast<std::size_t>(part);
-    return static_cast<double>(result.end.cycles[at] - result.begin.cycles[at]);
+    const auto of = [&result](stack::Part each) {
+      const auto at = static_cast<std::size_t>(each);
+      return static_cast<double>(result.end.cycles[at] - result.begin.cycles[at]);
+    };
+    return of(part) + (part == kCopy ? of(kPoll) : part == kSession ? of(kPostCopy) : 0);
   };
   const double own = cycles(kTcp) + cycles(kSession) + cycles(kCopy);
   const auto responses = static_cast<double>(std::max<std::uint64_t>(result.responses, 1));

@@ -9,6 +9,8 @@ in all. The kernel's rows have nginx in a network namespace of its own behind a 
 `tcp_nopush`, once with CUBIC and once with BBR where the kernel has it. The stack's rows are `catena stack run` over a TAP. Ways take
 turns within each repeat. `busy` are cores that all processes took.
 
+`--sizes` and `--lost` restrict the groups to some of their rows, as the blocks of tools/bench-set do.
+
 files     wrk, keep-alive, 64 connections, bodies of 1 to 256 KiB (figures 8 and 9)
 small     the same with 64 to 512 B (figure 14)
 many      1 KiB with 64 and with 1,024 connections
@@ -18,6 +20,7 @@ loss      1 MiB, 8 connections; packets of the server are lost on their way into
 """
 
 import argparse
+import itertools
 import os
 import pathlib
 import random
@@ -36,8 +39,10 @@ STACK, KERNEL, HOST = "10.123.0.2", "10.124.0.2", "10.124.0.1"
 PORT = 8080
 NAMESPACE = "havs"
 START_S = 30
-SIZES = [1024, 4096, 16384, 65536, 131072, 262144]
-SMALL = [64, 128, 256, 512]
+GROUPS = ["files", "small", "many", "new", "response", "loss"]
+SIZES = {"files": [1024, 4096, 16384, 65536, 131072, 262144], "small": [64, 128, 256, 512],
+         "response": [64, 1024, 16384, 65536]}  # of bodies in bytes, by group
+LOST = [0, 1, 10]  # packets of 1,000
 LARGE = 1 << 20  # bytes, for the group loss
 CONF = """daemon off;
 user root;
@@ -113,9 +118,8 @@ class Loss:
 class Bench:
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
-        self.sizes = [int(size) for size in arguments.sizes.split(",")]
         (folder / "www").mkdir()
-        for size in {*SIZES, *SMALL, LARGE, *self.sizes}:
+        for size in {1024, LARGE, *itertools.chain(*SIZES.values()), *(arguments.sizes or [])}:
             (folder / "www" / str(size)).write_bytes(random.Random(size).randbytes(size))
         (folder / "nginx.conf").write_text(CONF.format(folder=folder, port=PORT))
         self.nginx = ["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]
@@ -159,7 +163,7 @@ class Bench:
             return [(way, lambda way=way: work(way)) for way in self.ways()]
 
         if group in ("files", "small"):
-            for size in self.sizes if group == "files" else SMALL:
+            for size in self.arguments.sizes or SIZES[group]:
                 results.measure({"group": group, "body_bytes": size, "connections": 64},
                                 each(lambda way, size=size: self.wrk(way, size, 64)))
         elif group == "many":
@@ -167,7 +171,7 @@ class Bench:
                 results.measure({"group": group, "body_bytes": 1024, "connections": connections},
                                 each(lambda way, connections=connections: self.wrk(way, 1024, connections)))
         elif group == "loss":
-            for lost in (0, 1, 10):
+            for lost in self.arguments.lost:
                 with Loss(lost):
                     results.measure({"group": group, "body_bytes": LARGE, "connections": 8, "lost_per_mille": lost},
                                     each(lambda way: self.wrk(way, LARGE, 8)))
@@ -175,7 +179,7 @@ class Bench:
             results.measure({"group": group, "body_bytes": 1024, "connections": 16},
                             each(lambda way: self.ab(way, 1024, ["-c", "16"])))
         else:
-            for size in (64, 1024, 16384, 65536):
+            for size in self.arguments.sizes or SIZES[group]:
                 results.measure({"group": group, "body_bytes": size, "connections": 1},
                                 each(lambda way, size=size: self.ab(way, size, ["-k", "-c", "1"])))
 
@@ -190,15 +194,25 @@ def make_network():
         run("ip", "-n", NAMESPACE, *words)
 
 
-def main():
-    groups = ["files", "small", "many", "new", "response", "loss"]
+def numbers(text):
+    """Of a list with commas."""
+    return [int(number) for number in text.split(",")]
+
+
+def options():
+    """The parser of the program's own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, 3)
     parser.add_argument("--catena", default="catena")
-    parser.add_argument("--groups", default=",".join(groups))
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="bytes of the group files")
+    parser.add_argument("--groups", default=",".join(GROUPS))
+    parser.add_argument("--sizes", type=numbers, help="bytes of bodies of the groups files, small and response")
+    parser.add_argument("--lost", type=numbers, default=LOST, help="packets of 1,000 that the group loss loses")
     parser.add_argument("--cpu", type=int, default=0, help="the core of all processes")
-    arguments = parser.parse_args()
+    return parser
+
+
+def main():
+    arguments = options().parse_args()
     os.sched_setaffinity(0, {arguments.cpu})
     make_network()
     try:
@@ -206,8 +220,8 @@ def main():
             results = Results("havs-nginx", arguments, {"cpu": arguments.cpu})
             bench = Bench(arguments, pathlib.Path(name))
             for group in arguments.groups.split(","):
-                if group not in groups:
-                    sys.exit(f"no group {group}; there are {', '.join(groups)}")
+                if group not in GROUPS:
+                    sys.exit(f"no group {group}; there are {', '.join(GROUPS)}")
                 bench.measure(results, group)
     finally:
         subprocess.run(["ip", "netns", "delete", NAMESPACE], check=False)

@@ -151,7 +151,11 @@ Result<StackResult> run_stack(StackRun run) {
   CATENA_ASSIGN_OR_RETURN(auto control, ipc::make_socket_pair());
   auto made = std::make_unique<FreePeers>(run.connections, run.body_bytes);
   FreePeers& peers = *made;
-  CATENA_ASSIGN_OR_RETURN(const auto loop, stack::StackLoop::create(settings, std::move(made), std::move(run.engine),
+  std::vector<std::unique_ptr<hostcopy::Engine>> engines;
+  if (run.engine != nullptr) {
+    engines.push_back(std::move(run.engine));
+  }
+  CATENA_ASSIGN_OR_RETURN(const auto loop, stack::StackLoop::create(settings, std::move(made), std::move(engines),
                                                                     std::move(control.second)));
   std::atomic<bool> stop = false;
   Result<StackResult> result = StackResult{};

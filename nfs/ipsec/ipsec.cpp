@@ -122,7 +122,9 @@ void name_keys(std::span<const Association> associations, Direction direction, c
   for (Association const& association : associations) {
     if (direction == Direction::kEncrypt) {
       nf::Config::encrypts_with(state_name(association, direction, crypto),
-                                concat("the association with SPI ", association.spi));
+                                concat("the association with SPI ", association.spi), association.spi);
+    } else {
+      nf::Config::decrypts_with(association.spi);
     }
   }
 }
@@ -294,7 +296,7 @@ Status IpsecNf::prepare_migration(nf::Nf const& before) {
   }
   const bool is_kept_between_runs = old.context_ && old.context_->live_tx;
   if (is_kept_between_runs && !context_) {
-    context_ = nf::RunContext{.live_tx = true, .new_keys = false};
+    context_ = nf::RunContext{.live_tx = true};
   }
   if (is_kept_between_runs && old.tunnels_->state_folder != tunnels_->state_folder) {
     return absl::FailedPreconditionError("its state folder has changed");
@@ -323,6 +325,10 @@ Status IpsecNf::prepare_migration(nf::Nf const& before) {
     if (entry && !opened.contains(entry->name)) {
       coming.push_back(std::move(*entry));
     }
+  }
+  if (context_ && context_->is_trial) {
+    return Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction, context_->new_keys,
+                               std::move(coming));
   }
   CATENA_ASSIGN_OR_RETURN(coming_, open(std::move(coming)));
   return absl::OkStatus();

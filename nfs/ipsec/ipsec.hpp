@@ -119,8 +119,8 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   Status finish() override;
   /// If migrate_state() was never called, leaves the states opened for it unchanged.
   ~IpsecNf() override;
-  /// Opens the states of associations missing in `before`. FailedPrecondition: another direction or state folder; else
-  /// as Reservations::open().
+  /// Opens the states of associations missing in `before`, or checks them in a trial. FailedPrecondition: another
+  /// direction or state folder; else as Reservations::open().
   Status prepare_migration(nf::Nf const& before) override;
   /// Associations with the same keys keep their numbers and windows.
   void migrate_state(nf::Nf& before) override;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,9 @@ using nf::testing::RunResult;
 /// An NF that encrypts or decrypts (`direction`) with the associations of an SA file with text `sa_text`. `more`:
 /// additional configuration lines.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more = "");
+
+/// The SPIs of the SA files of the tests, for RunContext::new_keys.
+inline std::set<std::uint32_t> test_spis() { return {4096, 4097, 4098, 4099, 5000}; }
 
 /// An SA file with one tunnel for all traffic. `more`: additional lines.
 std::string one_tunnel(std::string_view more = "");

@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = true};
-constexpr nf::RunContext kCapture{.live_tx = false, .new_keys = false};
+const nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = test_spis()};
+const nf::RunContext kCapture{.live_tx = false};
 
 /// An NF of a chain, with the SA file as it is when it is made.
 class Version {
@@ -40,17 +40,22 @@ class Version {
     const Status status = dynamic_cast<nf::Persistent&>(nf()).start(context);
     ASSERT_TRUE(status.ok()) << status;
   }
-  Status prepare(Version& before, bool new_keys) {
+  Status prepare(Version& before, std::set<std::uint32_t> const& new_keys) {
     dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
     return nf().prepare_migration(before.nf());
   }
+  /// As prepare(), for a preview.
+  Status preview(Version& before, std::set<std::uint32_t> const& new_keys) {
+    dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys, .is_trial = true});
+    return nf().prepare_migration(before.nf());
+  }
   /// For a state from another process.
-  Status prepare_to_load(bool new_keys) {
+  Status prepare_to_load(std::set<std::uint32_t> const& new_keys) {
     dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
     return dynamic_cast<nf::Portable&>(nf()).prepare_to_load();
   }
   void take_over(Version& before) {
-    const Status ready = prepare(before, true);
+    const Status ready = prepare(before, test_spis());
     ASSERT_TRUE(ready.ok()) << ready;
     nf().migrate_state(before.nf());
   }
@@ -120,6 +125,34 @@ TEST(MigrateState, numbers_continue_and_those_of_an_association_that_comes_begin
   }
 }
 
+/// Files in the folder of states, without those that lock them.
+std::size_t states_in(ScratchFolder const& folder) {
+  const std::filesystem::directory_iterator files(folder.path("sa.yaml.state"));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(files, [](auto const& file) { return file.path().extension().empty(); }));
+}
+
+TEST(MigrateState, a_preview_refuses_as_the_change_does_and_opens_nothing) {
+  const ScratchFolder folder;
+  Version before(folder, "encrypt", first_alone());
+  before.start(kLiveNewKeys);
+  before.run(to(kFirst, 2));
+  for (const bool is_new : {false, true}) {
+    Version after(folder, "encrypt", both());
+    const Status status = after.preview(before, is_new ? test_spis() : std::set<std::uint32_t>());
+    EXPECT_EQ(status.code(), is_new ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument) << status;
+  }
+  EXPECT_EQ(states_in(folder), 1U);
+  Version other(folder, "decrypt", both());
+  EXPECT_EQ(other.preview(before, {}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(numbers_of(before.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 3U)));
+  Version after(folder, "encrypt", both());
+  after.take_over(before);
+  EXPECT_THAT(numbers_of(after.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 1U)));
+  after.end();
+  EXPECT_EQ(states_in(folder), 2U);
+}
+
 TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice) {
   const ScratchFolder folder;
   Version first(folder, "encrypt", both());
@@ -137,7 +170,7 @@ TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice)
   third.end();
   // what the run left is right for all of them, whoever had them last
   Version next(folder, "encrypt", both());
-  next.start({.live_tx = true, .new_keys = false});
+  next.start({.live_tx = true});
   EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
 }
@@ -213,7 +246,7 @@ TEST(MigrateState, an_association_that_went_has_its_last_number_on_the_disk) {
   second.take_over(first);
   second.end();
   Version next(folder, "encrypt", both());
-  next.start({.live_tx = true, .new_keys = false});
+  next.start({.live_tx = true});
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 6U)));
 }
 
@@ -270,10 +303,10 @@ TEST(MigrateState, keys_that_are_not_said_to_be_new_are_refused_and_nothing_chan
   first.start(kLiveNewKeys);
   first.end();
   Version before(folder, "encrypt", first_alone());
-  before.start({.live_tx = true, .new_keys = false});
+  before.start({.live_tx = true});
   before.run(to(kFirst, 1));
   Version after(folder, "encrypt", both());
-  const Status status = after.prepare(before, false);
+  const Status status = after.prepare(before, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << "not that another chain could have them";
   EXPECT_THAT(std::string(status.message()), HasSubstr("no state of the association with SPI 4097"));
   EXPECT_THAT(numbers_of(before.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 2U)));
@@ -288,11 +321,11 @@ TEST(MigrateState, states_that_were_opened_in_vain_are_as_they_were) {
   before.start(kLiveNewKeys);
   {
     Version refused(folder, "decrypt", both());
-    ASSERT_TRUE(refused.prepare(before, true).ok());
+    ASSERT_TRUE(refused.prepare(before, test_spis()).ok());
   }
   before.end();
   Version anew(folder, "decrypt", both());
-  anew.start({.live_tx = true, .new_keys = false});
+  anew.start({.live_tx = true});
   EXPECT_THAT(anew.run(esp), SizeIs(3)) << "none of them was seen";
 }
 
@@ -300,7 +333,7 @@ TEST(MigrateState, another_direction_is_refused) {
   const ScratchFolder folder;
   Version before(folder, "encrypt", first_alone());
   Version after(folder, "decrypt", first_alone());
-  EXPECT_EQ(after.prepare(before, true).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(after.prepare(before, test_spis()).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(Load, numbers_and_windows_go_on_in_another_process) {
@@ -331,11 +364,11 @@ TEST(Load, states_in_files_are_opened_when_the_other_one_is_gone) {
   before.start(kLiveNewKeys);
   before.run(to(kFirst, 2));
   Version after(folder, "encrypt", both());
-  const Status refused = after.prepare_to_load(false);
+  const Status refused = after.prepare_to_load({});
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("SPI 4097")) << "nobody has that one";
   Version next(folder, "encrypt", both());
-  ASSERT_EQ(next.prepare_to_load(true), absl::OkStatus());
+  ASSERT_EQ(next.prepare_to_load(test_spis()), absl::OkStatus());
   before.run(to(kFirst, 1));
   const std::vector<std::byte> state = nf::testing::saved(before.nf());
   EXPECT_FALSE(nf::testing::load(next.nf(), state).ok()) << "the other one has its files";
@@ -345,7 +378,7 @@ TEST(Load, states_in_files_are_opened_when_the_other_one_is_gone) {
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 1U)));
   next.end();
   Version last(folder, "encrypt", both());
-  last.start({.live_tx = true, .new_keys = false});
+  last.start({.live_tx = true});
   EXPECT_THAT(numbers_of(last.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
   last.end();
 }
@@ -356,9 +389,9 @@ TEST(Load, without_a_state_it_starts_behind_what_was_reserved) {
   before.start(kLiveNewKeys);
   before.run(to(kFirst, 2));
   Version after(folder, "encrypt", first_alone());
-  ASSERT_EQ(after.prepare_to_load(false), absl::OkStatus());
+  ASSERT_EQ(after.prepare_to_load({}), absl::OkStatus());
   before.crash();
-  after.start({.live_tx = true, .new_keys = false});
+  after.start({.live_tx = true});
   const auto numbers = numbers_of(after.run(to(kFirst, 1)));
   ASSERT_THAT(numbers, SizeIs(1));
   EXPECT_GT(numbers[0].second, 2U);
@@ -378,7 +411,7 @@ TEST(Load, a_window_that_is_kept_again_forgets_nothing) {
   Version without(folder, "decrypt", first_alone());
   without.start(kCapture);
   Version after(folder, "decrypt", first_alone());
-  ASSERT_EQ(after.prepare_to_load(false), absl::OkStatus());
+  ASSERT_EQ(after.prepare_to_load({}), absl::OkStatus());
   ASSERT_EQ(nf::testing::carry_over(without.nf(), after.nf()), absl::OkStatus());
   EXPECT_THAT(after.run(sent), IsEmpty()) << "seen before";
   after.end();

@@ -3,6 +3,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -20,22 +21,29 @@ constexpr int kStaleAfterBlocks = 8;
 /// After a failure the disk is asked again no sooner, so that a full disk does not stop the other associations.
 constexpr std::chrono::seconds kAfterFailure{1};
 
-Status no_state(std::string const& path, std::uint32_t spi) {
-  return absl::InvalidArgumentError(concat(
-      path, ": no state of the association with SPI ", spi,
-      ", and its keys are refused: if they were used before, the same sequence numbers would be used again. Restore "
-      "the folder written by the last run, or give the association new keys and pass --new-keys to `catena run` or "
-      "`catena apply`; --new-keys counts once, and never at SIGHUP"));
+/// SPIs in a message, at most.
+constexpr std::size_t kMaxNamed = 32;
+
+/// `path`: of the missing state of the first of `spis`, which have none.
+Status no_state(std::string const& path, std::span<const std::uint32_t> spis) {
+  return absl::InvalidArgumentError(fmt::format(
+      "{}: no state of the association with SPI {}, and its keys are refused: if they were used before, the same "
+      "sequence numbers would be used again. Restore the folder written by the last run, or give the association new "
+      "keys and pass --new-keys {}{} to `catena run` or `catena apply`; --new-keys counts once, and never at SIGHUP",
+      path, spis.front(), fmt::join(spis.first(std::min(spis.size(), kMaxNamed)), ","),
+      spis.size() > kMaxNamed ? concat(" and ", spis.size() - kMaxNamed, " more") : ""));
 }
 
 }  // namespace
 
 /// Opens the states, and reserves nothing.
 Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, std::string const& folder,
-                                                         Direction direction, bool new_keys,
+                                                         Direction direction, std::set<std::uint32_t> const& new_keys,
                                                          std::vector<Entry> entries) {
   std::unique_ptr<Reservations> made(new Reservations(direction));
-  Status taken;  // what is in use now may be free later: what is wrong with another entry goes first
+  std::vector<std::uint32_t> missing;
+  std::string missing_path;  // of the first of them
+  Status taken;              // what is in use now may be free later: what is wrong with another entry goes first
   for (Entry& entry : entries) {
     Result<StateFile> file = StateFile::open(outputs, folder, entry.name, direction);
     if (absl::IsFailedPrecondition(file.status())) {
@@ -45,8 +53,10 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
     CATENA_RETURN_IF_ERROR(file.status());
     auto slot = std::make_unique<Slot>(std::move(entry), *std::move(file));
     if (slot->file.is_new()) {
-      if (!new_keys) {
-        return no_state(slot->file.path(), slot->entry.spi);
+      if (!new_keys.contains(slot->entry.spi)) {
+        missing_path = missing.empty() ? slot->file.path() : missing_path;
+        missing.push_back(slot->entry.spi);
+        continue;
       }
       ++made->new_states_;
       // of numbers before the first one none was seen, as RFC 4303 section 3.4.3 has it
@@ -60,12 +70,15 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
     slot->block = direction == Direction::kEncrypt ? smallest_block(direction) : kFirstDecryptBlock;
     made->slots_.push_back(std::move(slot));
   }
+  if (!missing.empty()) {
+    return no_state(missing_path, missing);
+  }
   CATENA_RETURN_IF_ERROR(taken);
   return made;
 }
 
 Result<std::unique_ptr<Reservations>> Reservations::open(nf::Outputs& outputs, std::string const& folder,
-                                                         Direction direction, bool new_keys,
+                                                         Direction direction, std::set<std::uint32_t> const& new_keys,
                                                          std::vector<Entry> entries) {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Reservations> made,
                           load(outputs, folder, direction, new_keys, std::move(entries)));
@@ -83,8 +96,8 @@ Result<std::unique_ptr<Reservations>> Reservations::open(nf::Outputs& outputs, s
   return made;
 }
 
-Status Reservations::check(nf::Outputs& outputs, std::string const& folder, Direction direction, bool new_keys,
-                           std::vector<Entry> entries) {
+Status Reservations::check(nf::Outputs& outputs, std::string const& folder, Direction direction,
+                           std::set<std::uint32_t> const& new_keys, std::vector<Entry> entries) {
   return load(outputs, folder, direction, new_keys, std::move(entries)).status();
 }
 

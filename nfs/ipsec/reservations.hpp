@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -37,13 +38,15 @@ class Reservations {
     return direction == Direction::kEncrypt ? 1U << 16 : 64;
   }
 
-  /// Opens the states and reserves the first block of each. `new_keys`: a missing state means that no number was used
-  /// yet; without it, a missing state is InvalidArgument, also if another state is in use. Other errors: as StateFile.
+  /// Opens the states and reserves the first block of each. `new_keys`: SPIs of which a missing state means no used
+  /// number. A missing state of any other SPI is InvalidArgument, also if another state is in use. Other errors: as
+  /// StateFile.
   static Result<std::unique_ptr<Reservations>> open(nf::Outputs& outputs, std::string const& folder,
-                                                    Direction direction, bool new_keys, std::vector<Entry> entries);
+                                                    Direction direction, std::set<std::uint32_t> const& new_keys,
+                                                    std::vector<Entry> entries);
   /// The error that open() would return. Reserves nothing, and holds no lock.
-  static Status check(nf::Outputs& outputs, std::string const& folder, Direction direction, bool new_keys,
-                      std::vector<Entry> entries);
+  static Status check(nf::Outputs& outputs, std::string const& folder, Direction direction,
+                      std::set<std::uint32_t> const& new_keys, std::vector<Entry> entries);
   ~Reservations();
   Reservations(Reservations const&) = delete;
   Reservations& operator=(Reservations const&) = delete;
@@ -65,7 +68,8 @@ class Reservations {
  private:
   using Clock = std::chrono::steady_clock;
   static Result<std::unique_ptr<Reservations>> load(nf::Outputs& outputs, std::string const& folder,
-                                                    Direction direction, bool new_keys, std::vector<Entry> entries);
+                                                    Direction direction, std::set<std::uint32_t> const& new_keys,
+                                                    std::vector<Entry> entries);
   struct Slot {
     Slot(Entry known, StateFile opened) : entry(std::move(known)), file(std::move(opened)) {}
     Entry entry;

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr nf::RunContext kLive{.live_tx = true, .new_keys = false};
-constexpr nf::RunContext kRestartNewKeys{.live_tx = true, .new_keys = true};
+const nf::RunContext kLive{.live_tx = true};
+const nf::RunContext kRestartNewKeys{.live_tx = true, .new_keys = test_spis()};
 
 std::vector<Frame> plain_frame(std::uint32_t count, char first = 'a') {
   std::vector<Frame> frames;
@@ -129,16 +129,31 @@ TEST(Restart, that_lacks_a_state_is_refused_unless_keys_are_new) {
     const Life refused(folder, direction, kLive);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no state of the association with SPI 4096"));
-    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--new-keys"));
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("pass --new-keys 4096 to"));
+    const Life of_others(folder, direction, {.live_tx = true, .new_keys = {4097, 4098}});
+    EXPECT_EQ(of_others.status(), refused.status()) << "another SPI is named";
     EXPECT_TRUE(Life(folder, direction, kRestartNewKeys).status().ok());
     const Life after(folder, direction, kLive);
     EXPECT_TRUE(after.status().ok()) << after.status();
   }
 }
 
+TEST(Restart, that_lacks_several_states_is_told_all_their_spis) {
+  const ScratchFolder folder;
+  const std::string both = two_tunnels("{destination: 10.2.0.0/16}", "{destination: 10.3.0.0/16}");
+  const auto refusal = [&](std::set<std::uint32_t> const& new_keys) {
+    const Life life(folder, "encrypt", {.live_tx = true, .new_keys = new_keys}, both);
+    return std::string(life.status().message());
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("pass --new-keys 4096,4097 to"));
+  EXPECT_THAT(refusal({4096}), HasSubstr("pass --new-keys 4097 to"));
+  EXPECT_EQ(refusal({4096, 4097}), "");
+  EXPECT_EQ(refusal({}), "") << "they have states now";
+}
+
 TEST(Restart, into_a_capture_needs_no_state_and_gives_the_same_bytes) {
   const ScratchFolder folder;
-  for (const nf::RunContext& context : {nf::RunContext{}, nf::RunContext{.live_tx = false, .new_keys = true}}) {
+  for (const nf::RunContext& context : {nf::RunContext{}, nf::RunContext{.live_tx = false, .new_keys = test_spis()}}) {
     Life life(folder, "encrypt", context, one_tunnel("    first_sequence: 77\n"));
     ASSERT_TRUE(life.status().ok()) << life.status();
     EXPECT_THAT(ivs_of(life.run(plain_frame(3))), ::testing::ElementsAre(77, 78, 79));

@@ -27,8 +27,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr std::uint32_t kShardCounts[] = {1, 2, 3, 8};
-constexpr nf::RunContext kLive{.live_tx = true, .new_keys = false};
-constexpr nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = true};
+const nf::RunContext kLive{.live_tx = true};
+const nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = test_spis()};
 
 /// Five associations of all kinds; number 0 comes to the end of the low half of its numbers, number 1 to its last one.
 constexpr std::string_view kFive = R"(associations:

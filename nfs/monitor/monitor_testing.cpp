@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <ostream>
 #include <random>
@@ -35,9 +36,16 @@ Pair pair_of(packet::Ipv4FlowKey const& key) { return {key.addresses, key.transp
 
 }  // namespace
 
+void remove_flows(ScratchFolder const& folder) {
+  for (const char* name : {"flows.jsonl", "flows.ipfix"}) {
+    std::filesystem::remove(folder.path(name));
+  }
+}
+
 nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,
                            ScratchFolder const& folder, nf::testing::RunOptions const& options,
                            device::Device* device) {
+  remove_flows(folder);
   auto monitor = nf::testing::make_nf(catena_nf_monitor(), yaml, folder.path());
   if (!monitor.ok()) {
     ADD_FAILURE() << monitor.status();

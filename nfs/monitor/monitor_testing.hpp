@@ -47,8 +47,11 @@ constexpr packet::Ipv4FlowKey key(std::uint32_t source, std::uint32_t destinatio
   return packet::Ipv4FlowKey::of(packet::FlowKey::of_v4(source, destination, source_port, destination_port, protocol));
 }
 
+/// Removes flows.jsonl and flows.ipfix, to which monitors append.
+void remove_flows(ScratchFolder const& folder);
+
 /// Runs a monitor with this configuration over the frames, on the CPU or on a device; relative file names start in
-/// `folder`. Expects no dropped or changed packet and, with a device, kernel execution.
+/// `folder`, after remove_flows(). Expects no dropped or changed packet and, with a device, kernel execution.
 nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,
                            ScratchFolder const& folder, nf::testing::RunOptions const& options = {},
                            device::Device* device = nullptr);

@@ -41,13 +41,13 @@ TEST_F(Files, is_made_by_finish_if_nothing_was_written_and_not_before) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path("out")));
 }
 
-TEST_F(Files, replaces_an_older_file) {
-  for (const char* text : {"a longer text", "short"}) {
+TEST_F(Files, appends_to_an_older_file) {
+  for (const char* text : {"older, ", "newer"}) {
     const auto file = file_output(nf::own_outputs(), folder_.path("out"));
     file->write({reinterpret_cast<const std::uint8_t*>(text), std::strlen(text)}, 1);
     ASSERT_TRUE(file->finish().ok());
   }
-  EXPECT_EQ(folder_.read("out"), "short");
+  EXPECT_EQ(folder_.read("out"), "older, newer");
 }
 
 TEST_F(Files, that_cannot_be_opened_are_data_loss_with_their_name) {

@@ -177,6 +177,7 @@ struct One {
     instance.process(store.all());
     EXPECT_TRUE(instance.nf().finish().ok());
     records = sorted_lines(folder.read("flows.jsonl"));
+    testing::remove_flows(folder);
     report = instance.nf().end_report();
     for (nf::Statistic const& entry : instance.nf().statistics()) {
       statistics[entry.name] = entry.value;

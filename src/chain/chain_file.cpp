@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
 
+#include "base/core/open_file.hpp"
 #include "chain/diagnostics.hpp"
 #include "chain/flow_keys.hpp"
 #include "chain/graph_keys.hpp"
+#include "chain/includes.hpp"
 #include "chain/isolation_keys.hpp"
 #include "chain/keys.hpp"
 #include "chain/port_kind.hpp"
 #include "chain/shared_ports.hpp"
+#include "nf/yaml_limits.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -77,7 +80,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   chain.rx = diagnostics.take(read_rx(spec));
   chain.tx = diagnostics.take(read_tx(spec));
   diagnostics.add(check_sharing(spec, chain.rx, chain.tx));
-  diagnostics.add(put_over(chain.options, chain));
+  diagnostics.add(put_over(chain.source.options, chain));
   CATENA_ASSIGN_OR_RETURN(const NfConfig defaults, nf_defaults(spec));
   CATENA_ASSIGN_OR_RETURN(FileSection tuning, spec.section("tuning"));
   chain.tuning = diagnostics.take(read_tuning(std::move(tuning)));
@@ -102,11 +105,26 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   return diagnostics.status();
 }
 
-Result<ChainConfig> read_chain(nf::Config root, GivenOptions const& options) {
+/// The document of `source`, whose environment keeps only the variables taken from it.
+Result<nf::Config> read_document(ChainSource& source) {
+  return nf::Config::parse(source.text, source.file, [&source](YAML::Node& document, nf::YamlFiles& files) -> Status {
+    CATENA_RETURN_IF_ERROR(merge_included(source, document, files));
+    CATENA_ASSIGN_OR_RETURN(source.environment, replace_variables(document, files, source.environment));
+    return absl::OkStatus();
+  });
+}
+
+Result<ChainConfig> read_chain(ChainSource source) {
+  CATENA_ASSIGN_OR_RETURN(source.included, read_included(source.file, source.text));
+  return parse_chain(std::move(source));
+}
+
+}  // namespace
+
+Result<ChainConfig> parse_chain(ChainSource source) {
   ChainConfig chain;
-  chain.options = options;
-  chain.file = root.file();
-  chain.text = root.text();
+  CATENA_ASSIGN_OR_RETURN(nf::Config root, read_document(source));
+  chain.source = std::move(source);
   CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
   FileSection file(std::move(root), chain_keys());
   CATENA_ASSIGN_OR_RETURN(FileSection metadata, file.section("metadata"));
@@ -119,16 +137,15 @@ Result<ChainConfig> read_chain(nf::Config root, GivenOptions const& options) {
   return chain;
 }
 
-}  // namespace
-
-Result<ChainConfig> load_chain(std::string const& path, GivenOptions const& options) {
-  CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::load(path));
-  return read_chain(std::move(root), options);
+Result<ChainConfig> load_chain(std::string const& path, GivenOptions const& options, Variables environment) {
+  CATENA_ASSIGN_OR_RETURN(std::string text, read_file(path, nf::YamlScope::limits().bytes));
+  return read_chain({.file = path, .text = std::move(text), .options = options, .environment = std::move(environment)});
 }
 
-Result<ChainConfig> parse_chain(std::string_view text, std::string const& file, GivenOptions const& options) {
-  CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
-  return read_chain(std::move(root), options);
+Result<ChainConfig> parse_chain(std::string_view text, std::string const& file, GivenOptions const& options,
+                                Variables environment) {
+  return read_chain(
+      {.file = file, .text = std::string(text), .options = options, .environment = std::move(environment)});
 }
 
 void set_default_isolation(ChainConfig& config, Isolation isolation) {
@@ -152,8 +169,8 @@ NfGroup group_of(ChainConfig const& config, std::size_t nf) {
   return group;
 }
 
-Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name) {
-  CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
+Result<NfConfig> parse_nf(ChainSource source, std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config root, read_document(source));
   CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
   FileSection whole(std::move(root), chain_keys());
   CATENA_ASSIGN_OR_RETURN(FileSection spec, whole.section("spec"));
@@ -165,7 +182,7 @@ Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::s
       return read_nf(entry, defaults);
     }
   }
-  return absl::NotFoundError(concat(file, ": no NF is named '", name, "'"));
+  return absl::NotFoundError(concat(source.file, ": no NF is named '", name, "'"));
 }
 
 }  // namespace catena::chain

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "chain/chain_source.hpp"
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
-#include "chain/option_keys.hpp"
 #include "chain/run_config.hpp"
 #include "gpu/device/device.hpp"
 #include "io/traffic_match.hpp"
@@ -114,9 +114,7 @@ struct Tuning {
 };
 
 struct ChainConfig {
-  std::string file;
-  std::string text;      ///< contents of the file
-  GivenOptions options;  ///< were put over it
+  ChainSource source;
   std::string name;
   std::string tenant;  ///< owner of the chain; the chain's name if not set in the file
   PortConfig rx;
@@ -144,18 +142,23 @@ struct NfGroup {
 /// process.
 NfGroup group_of(ChainConfig const& config, std::size_t nf);
 
-/// Reads a chain file, with `options` put over its keys. The NFs' own configurations are read later, when the NFs are
-/// created. Every error is `file:line:column: ...` and names the key, the value and the allowed values; an error of an
-/// option begins with the option.
-Result<ChainConfig> load_chain(std::string const& path, GivenOptions const& options = {});
-/// The same from text; relative file names start in the folder of `file`.
-Result<ChainConfig> parse_chain(std::string_view text, std::string const& file, GivenOptions const& options = {});
+/// Reads a chain file and the files included by it, with `options` put over their keys. The NFs' own configurations are
+/// read later, when the NFs are created. Every error is `file:line:column: ...` and names the key, the value and the
+/// allowed values; an error of an option begins with the option. `environment`: values of variables without one in the
+/// file.
+Result<ChainConfig> load_chain(std::string const& path, GivenOptions const& options = {}, Variables environment = {});
+/// The same for a chain file with the text `text`; relative file names start in the folder of `file`.
+Result<ChainConfig> parse_chain(std::string_view text, std::string const& file, GivenOptions const& options = {},
+                                Variables environment = {});
+/// The same for the texts of an earlier ChainConfig. Opens no file.
+Result<ChainConfig> parse_chain(ChainSource source);
 
 /// Sets the isolation of all NFs without one in the file.
 void set_default_isolation(ChainConfig& config, Isolation isolation);
 
-/// Reads a single NF of the chain in `text`, without its `plugin` and `isolation`. NotFound if no NF has this name.
-Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name);
+/// Reads a single NF of the chain of `source`, without its `plugin` and `isolation`. Opens no chain file. NotFound if
+/// no NF has this name.
+Result<NfConfig> parse_nf(ChainSource source, std::string_view name);
 
 /// `--rx` and `--tx`: "pcap:FILE", "generator" and others (port_kind.hpp). InvalidArgument lists the allowed values.
 Result<PortConfig> parse_rx_option(std::string_view text);

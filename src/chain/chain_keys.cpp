@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chain/graph.hpp"
+#include "chain/includes.hpp"
 #include "chain/key_fields.hpp"
 #include "chain/keys.hpp"
 #include "chain/match_keys.hpp"
@@ -173,21 +174,17 @@ constexpr std::array kWrites{
 };
 
 /// `on`.
-Status read_processor(FileSection& entry, Key const& key, Target const& target) {
-  if (auto* const nf = target.as<NfConfig>(); nf != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text(key.name));
-    nf->on = on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu;
-    nf->is_auto = on == "auto";
-  }
+Status read_processor(FileSection& entry, Key const& key, NfConfig& nf) {
+  CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text(key.name));
+  nf.on = on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu;
+  nf.is_auto = on == "auto";
   return absl::OkStatus();
 }
 
 /// `device`.
-Status read_devices(FileSection& spec, Key const& key, Target const& target) {
-  if (auto* const chain = target.as<ChainConfig>(); chain != nullptr && spec.gives(key)) {
-    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, spec.texts(key.name));
-    CATENA_ASSIGN_OR_RETURN(chain->devices, device::parse_preferences(texts));
-  }
+Status read_devices(FileSection& spec, Key const& key, ChainConfig& chain) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, spec.texts(key.name));
+  CATENA_ASSIGN_OR_RETURN(chain.devices, device::parse_preferences(texts));
   return absl::OkStatus();
 }
 
@@ -224,7 +221,7 @@ constexpr std::array kNf{
             "profile --nf`",
         .fallback = "cpu",
         .words = kProcessors,
-        .into = read_processor},
+        .into = kReadBy<read_processor>},
     Key{.name = "on_unsupported",
         .kind = kWord,
         .help = "action for packets the NF cannot inspect; default: the value in spec, else the default of the type",
@@ -327,7 +324,7 @@ constexpr std::array<Advice, 10> kSpecAdvice{{
     {"profile", "write transfers: {profile: FILE}"},
     {"share", "write sharing: {mode: scheduled}"},
     {"parts", "write sharing: {mode: scheduled, parts: green}"},
-    {"new_keys", "it is an option, for one start: --new-keys"},
+    {"new_keys", "it is an option, for one start: --new-keys SPI"},
 }};
 
 /// Not a constant: the table of kinds has the keys of rx and tx.
@@ -355,7 +352,7 @@ std::span<const Key> spec_keys() {
           .fallback = "auto",
           .minimum = 1,
           .maximum = kMaxShards,
-          .into = read_devices},
+          .into = kReadBy<read_devices>},
       Key{.name = "on_unsupported",
           .kind = kWord,
           .help = "for NFs without a value of their own; default: drop for firewall and ipsec, pass for the others",
@@ -425,6 +422,13 @@ std::span<const Key> chain_keys() {
           .words = kVersions},
       Key{.name = "kind", .kind = kWord, .help = "kind of object in the file", .is_required = true, .words = kKinds},
       Key{.name = "metadata", .kind = kSection, .help = "name of the chain", .is_required = true, .keys = kMetadata},
+      Key{.name = "include",
+          .kind = kTexts,
+          .help = "YAML files, from the folder of this file, with values for keys missing in this file",
+          .maximum = kMaxIncludedFiles},
+      Key{.name = "vars",
+          .kind = kVariables,
+          .help = "values of variables by name: `${NAME}` in a value of this file is replaced by the value"},
       Key{.name = "spec",
           .kind = kSection,
           .help = "the chain",

@@ -72,11 +72,13 @@ Status is_another(std::string const& file, std::string_view what) {
 /// Whether all but `spec` is the same. Both files were read before, so they are valid.
 Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
   // names of files begin there
-  if (std::filesystem::path(now.file).parent_path() != std::filesystem::path(next.file).parent_path()) {
-    return is_another(next.file, "the file is in another folder");
+  if (std::filesystem::path(now.source.file).parent_path() != std::filesystem::path(next.source.file).parent_path()) {
+    return is_another(next.source.file, "the file is in another folder");
   }
-  const auto keys = different_keys(effective_document(now), effective_document(next), next.file, {"spec"});
-  return keys.empty() ? absl::OkStatus() : is_another(next.file, fmt::format("{} has changed", fmt::join(keys, ", ")));
+  const auto keys =
+      different_keys(effective_document(now), effective_document(next), next.source.file, {"spec", "vars"});
+  return keys.empty() ? absl::OkStatus()
+                      : is_another(next.source.file, fmt::format("{} has changed", fmt::join(keys, ", ")));
 }
 
 }  // namespace
@@ -85,14 +87,14 @@ Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
   CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
   const YAML::Node before = effective_document(now)["spec"];
   const YAML::Node after = effective_document(next)["spec"];
-  for (std::string const& key : different_keys(before, after, next.file, {})) {
+  for (std::string const& key : different_keys(before, after, next.source.file, {})) {
     if (std::ranges::find(kOfEnds, key) != kOfEnds.end()) {
-      return is_another(next.file, concat(key, " of 'spec' has changed"));
+      return is_another(next.source.file, concat(key, " of 'spec' has changed"));
     }
   }
   if (next.tuning.says_pool_slots && next.tuning.pool_slots != now.tuning.pool_slots) {
-    return is_another(next.file, fmt::format("'pool_slots' is {}, and the running chain has {}", next.tuning.pool_slots,
-                                             now.tuning.pool_slots));
+    return is_another(next.source.file, fmt::format("'pool_slots' is {}, and the running chain has {}",
+                                                    next.tuning.pool_slots, now.tuning.pool_slots));
   }
   return absl::OkStatus();
 }
@@ -101,8 +103,8 @@ Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig
   CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
   const YAML::Node before = effective_document(now);
   const YAML::Node after = effective_document(next);
-  if (const auto keys = different_keys(before["spec"], after["spec"], next.file, {"nfs"}); !keys.empty()) {
-    return is_another(next.file, fmt::format("{} of 'spec' has changed", fmt::join(keys, ", ")));
+  if (const auto keys = different_keys(before["spec"], after["spec"], next.source.file, {"nfs"}); !keys.empty()) {
+    return is_another(next.source.file, fmt::format("{} of 'spec' has changed", fmt::join(keys, ", ")));
   }
   const auto names_of = [](ChainConfig const& config) {
     std::vector<std::string> names;
@@ -110,8 +112,8 @@ Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig
     return names;
   };
   if (names_of(now) != names_of(next)) {
-    return is_another(next.file, fmt::format("the NFs are {} instead of {}", fmt::join(names_of(next), ", "),
-                                             fmt::join(names_of(now), ", ")));
+    return is_another(next.source.file, fmt::format("the NFs are {} instead of {}", fmt::join(names_of(next), ", "),
+                                                    fmt::join(names_of(now), ", ")));
   }
   std::vector<std::size_t> changed;
   const auto entry_of = [](YAML::Node const& file, std::string const& name) {
@@ -126,11 +128,12 @@ Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig
   for (std::size_t i = 0; i < next.nfs.size(); ++i) {
     const YAML::Node a = entry_of(before, next.nfs[i].name);
     const YAML::Node b = entry_of(after, next.nfs[i].name);
-    if (const auto keys = different_keys(a, b, next.file, {kOfDecisions.begin(), kOfDecisions.end()}); !keys.empty()) {
+    if (const auto keys = different_keys(a, b, next.source.file, {kOfDecisions.begin(), kOfDecisions.end()});
+        !keys.empty()) {
       return absl::FailedPreconditionError(
           fmt::format("{}: {} of NF '{}' has changed", next.nfs[i].position, fmt::join(keys, ", "), next.nfs[i].name));
     }
-    if (decisions_of(a, now.file) != decisions_of(b, next.file)) {
+    if (decisions_of(a, now.source.file) != decisions_of(b, next.source.file)) {
       changed.push_back(i);
     }
   }

@@ -50,6 +50,7 @@ Status check(ChainConfig config, RunOptions const& options, TryOut const& try_ou
   const std::vector<NamedFile> named = named_files(config, options, of_nfs.files());
   diagnostics.add(check_files(named));
   diagnostics.add(check_keys(keys));
+  diagnostics.add(check_new_keys(keys, options.new_keys));
   if (files != nullptr) {
     *files = named;
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/effective.hpp"
 
+#include "chain/includes.hpp"
 #include "chain/keys.hpp"
 #include "nf/yaml_limits.hpp"
+#include "nf/yaml_texts.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -62,8 +64,12 @@ YAML::Node with_defaults(YAML::Node const& section, std::span<const Key> keys, b
 
 YAML::Node effective_document(ChainConfig const& config) {
   const std::unique_lock<std::mutex> turn = nf::YamlScope::take_turn();
-  YAML::Node document = YAML::Load(config.text);
-  put_over(config.options, document);
+  nf::YamlFiles files;
+  Result<YAML::Node> parsed = files.parse(config.source.text, config.source.file);
+  YAML::Node document = parsed.ok() ? *std::move(parsed) : YAML::Node(YAML::NodeType::Map);
+  merge_included(config.source, document, files).IgnoreError();  // as when it was read
+  replace_variables(document, files, config.source.environment).IgnoreError();
+  put_over(config.source.options, document);
   return document;
 }
 
@@ -73,6 +79,11 @@ std::string effective_text(ChainConfig const& config) {
   YAML::Node spec = document["spec"];
   spec["tenant"] = config.tenant;
   spec["shards"] = config.shards == kAutoShards ? "auto" : std::to_string(config.shards);
+  document.remove("vars");  // they are in the values
+  nf::ReplacedTexts replaced;
+  nf::replace_texts(document, replaced, [](std::string const& text, YAML::Mark const& /*mark*/) -> Result<std::string> {
+    return without_variables(text);
+  }).IgnoreError();
   return concat(YAML::Dump(with_defaults(document, chain_keys(), false)), "\n");
 }
 

@@ -77,6 +77,19 @@ Status into(FileSection& section, Key const& key, Target const& target) {
   return owner == nullptr ? absl::OkStatus() : read_value(section, key, owner->*Field);
 }
 
+/// Reads a key by a function of its own. A missing key without a fallback leaves the struct as it is.
+template <auto Read>
+struct ReaderOf;
+template <typename OwnerType, Status (*Read)(FileSection&, Key const&, OwnerType&)>
+struct ReaderOf<Read> {
+  static Status into(FileSection& section, Key const& key, Target const& target) {
+    auto* const owner = target.as<OwnerType>();
+    return owner == nullptr || !section.gives(key) ? absl::OkStatus() : Read(section, key, *owner);
+  }
+};
+template <auto Read>
+constexpr KeyReader kReadBy = &ReaderOf<Read>::into;
+
 /// Reads the keys of a section into a field that is a struct; a missing section leaves it as it is.
 template <auto Field>
 Status into_section(FileSection& section, Key const& key, Target const& target) {

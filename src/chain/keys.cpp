@@ -2,6 +2,7 @@
 #include "chain/keys.hpp"
 
 #include "chain/diagnostics.hpp"
+#include "chain/variables.hpp"
 #include "gpu/device/device.hpp"
 #include "nf/integer.hpp"
 
@@ -163,6 +164,20 @@ Status check_inner(nf::Config& section, Key const& key, nf::Config inner) {
   return diagnostics.status();
 }
 
+Status check_variables(nf::Config& variables) {
+  Diagnostics diagnostics;
+  for (std::string const& name : variables.keys()) {
+    if (!is_variable_name(name)) {
+      diagnostics.add(variables.error(name, concat("'", name, "' is no name of a variable; allowed: letters, digits ",
+                                                   "and '_', at first no digit")));
+    } else {
+      diagnostics.add(variables.string(name).status());
+    }
+  }
+  diagnostics.add(variables.finish());  // names that are given twice
+  return diagnostics.status();
+}
+
 Status check_value(nf::Config& section, Key const& key) {
   if (const std::string allowed = section.is_null(key.name) ? allowed_in(key) : std::string(); !allowed.empty()) {
     return section.error(key.name, concat("'", key.name, "' is null; allowed: ", allowed));
@@ -194,6 +209,10 @@ Status check_value(nf::Config& section, Key const& key) {
       return read_integers(section, key).status();
     case KeyKind::kOfNf:
       return section.section(key.name).status();
+    case KeyKind::kVariables: {
+      CATENA_ASSIGN_OR_RETURN(nf::Config variables, section.section(key.name));
+      return check_variables(variables);
+    }
     case KeyKind::kSection: {
       const Result<std::string> word = section.string(key.name);
       if (word.ok() && key.takes_text) {

@@ -15,18 +15,19 @@
 namespace catena::chain {
 
 enum class KeyKind {
-  kText,      ///< any
-  kName,      ///< at most kMaxNameLength letters, digits, '-', '_' and '.'
-  kFile,      ///< name of a file
-  kTexts,     ///< one text, or a list of `minimum` to `maximum`; each one of `words`, if any
-  kWord,      ///< one of `words`
-  kDevices,   ///< for device::parse_preferences(): one text, or a list of up to `maximum`
-  kInteger,   ///< `minimum` to `maximum`, or one of `words`, if any
-  kNumber,    ///< `minimum` to `maximum`, with or without a fraction
-  kIntegers,  ///< one integer, or a list of 1 to `most`
-  kSection,   ///< a mapping with the keys `keys`, or one of `words`, if any
-  kSections,  ///< a list of at most `maximum` such mappings
-  kOfNf,      ///< a mapping with the keys of the NF's type
+  kText,       ///< any
+  kName,       ///< at most kMaxNameLength letters, digits, '-', '_' and '.'
+  kFile,       ///< name of a file
+  kTexts,      ///< one text, or a list of `minimum` to `maximum`; each one of `words`, if any
+  kWord,       ///< one of `words`
+  kDevices,    ///< for device::parse_preferences(): one text, or a list of up to `maximum`
+  kInteger,    ///< `minimum` to `maximum`, or one of `words`, if any
+  kNumber,     ///< `minimum` to `maximum`, with or without a fraction
+  kIntegers,   ///< one integer, or a list of 1 to `most`
+  kSection,    ///< a mapping with the keys `keys`, or one of `words`, if any
+  kSections,   ///< a list of at most `maximum` such mappings
+  kOfNf,       ///< a mapping with the keys of the NF's type
+  kVariables,  ///< a mapping of names of variables to texts
 };
 
 class FileSection;

@@ -110,7 +110,10 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
     add(is_option ? position : who, is_option ? "" : position, path, is_written);
   };
   OutputsConfig const& outputs = config.run.outputs;
-  add("the chain file", "", config.file, false);
+  add("the chain file", "", config.source.file, false);
+  for (IncludedFile const& included : config.source.included) {
+    add("'include'", "", included.file, false);
+  }
   if (options.opens_rx) {
     add_named("rx", config.rx.position, config.rx.target, false);
   }
@@ -139,6 +142,9 @@ Status check_keys(std::span<const KeysOfNf> nfs) {
   for (KeysOfNf const& nf : nfs) {
     std::string error;  // the first is enough of those that a file has
     for (nf::NamedKey const& key : nf.keys) {
+      if (key.id.empty()) {
+        continue;
+      }
       const auto [holder, is_first] = holders.try_emplace(key.id, &nf, &key);
       auto const& [other, theirs] = holder->second;
       if (!is_first && error.empty()) {
@@ -150,6 +156,19 @@ Status check_keys(std::span<const KeysOfNf> nfs) {
     errors += concat(errors.empty() || error.empty() ? "" : "\n", error);
   }
   return errors.empty() ? absl::OkStatus() : absl::InvalidArgumentError(errors);
+}
+
+Status check_new_keys(std::span<const KeysOfNf> nfs, std::set<std::uint32_t> const& new_keys) {
+  std::set<std::uint32_t> unknown = new_keys;
+  for (KeysOfNf const& nf : nfs) {
+    for (nf::NamedKey const& key : nf.keys) {
+      unknown.erase(key.spi);
+    }
+  }
+  return unknown.empty() ? absl::OkStatus()
+                         : absl::InvalidArgumentError(fmt::format(
+                               "--new-keys: no association of the chain has SPI {}; write SPIs of its SA files",
+                               fmt::join(unknown, ", ")));
 }
 
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options) {

@@ -6,6 +6,8 @@
 
 #include <catena/core/status.hpp>
 
+#include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +27,7 @@ struct NamedFile {
 std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
                                    std::span<const nf::NamedFile> of_nfs);
 
-/// The encryption keys of an NF of a chain.
+/// The keys of an NF of a chain.
 struct KeysOfNf {
   std::string nf;        ///< its name
   std::string position;  ///< of its entry in the chain file
@@ -35,6 +37,9 @@ struct KeysOfNf {
 /// Whether no two NFs encrypt with the same key: they would encrypt different packets with the same key stream.
 /// InvalidArgument has one line per NF with a key of an earlier NF, with the names of both and the holders of the key.
 Status check_keys(std::span<const KeysOfNf> nfs);
+
+/// Whether the NFs have keys with these SPIs (`--new-keys`). InvalidArgument names the others.
+Status check_new_keys(std::span<const KeysOfNf> nfs, std::set<std::uint32_t> const& new_keys);
 
 /// Whether packets, or lines about them, go to standard output, which may then have no other use.
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options);

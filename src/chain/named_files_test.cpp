@@ -108,5 +108,17 @@ TEST(CheckKeys, no_two_nfs_have_the_same_ones) {
   EXPECT_EQ(status.message(), concat(line("c.yaml:8:7", "b", 4, 2, "a"), "\n", line("c.yaml:9:7", "c", 6, 3, "b")));
 }
 
+TEST(CheckKeys, new_keys_have_spis_of_the_chain) {
+  const KeysOfNf out{"out", "c.yaml:7:7", {{"one", "association 1", 4096}, {"two", "association 2", 4097}}};
+  const KeysOfNf in{"in", "c.yaml:8:7", {{"", "", 5000}, {"", "", 5001}}};
+  const std::vector<KeysOfNf> nfs{out, in};
+  EXPECT_TRUE(check_keys(nfs).ok());
+  EXPECT_TRUE(check_new_keys({}, {}).ok());
+  EXPECT_TRUE(check_new_keys(nfs, {4097, 5000}).ok());
+  EXPECT_EQ(check_new_keys(nfs, {4096, 4711, 4712}),
+            absl::InvalidArgumentError(
+                "--new-keys: no association of the chain has SPI 4711, 4712; write SPIs of its SA files"));
+}
+
 }  // namespace
 }  // namespace catena::chain

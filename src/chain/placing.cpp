@@ -232,7 +232,7 @@ std::string Placing::note_of(std::size_t nf, share::Reason reason) const {
   const bool is_cpu_known = options_[nf].cpu_ns.has_value();
   const char* const where = is_cpu_known ? "the gpu" : options_[nf].gpu ? "the CPU" : "either";
   return concat("its time on ", where, " for packets of ", packet_bytes_, " bytes is unknown; `catena profile --nf ",
-                config_->file, "` measures it");
+                config_->source.file, "` measures it");
 }
 
 Placement Placing::result(share::PartitionPlacement const& placed) const {

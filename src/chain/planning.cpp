@@ -189,7 +189,7 @@ Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, 
   const auto found =
       std::find_if(config.nfs.begin(), config.nfs.end(), [name](NfConfig const& entry) { return entry.name == name; });
   if (found == config.nfs.end()) {
-    return absl::NotFoundError(concat(config.file, ": the chain has no NF named '", name, "'"));
+    return absl::NotFoundError(concat(config.source.file, ": the chain has no NF named '", name, "'"));
   }
   const auto position = static_cast<std::size_t>(found - config.nfs.begin());
   if (found->isolation == Isolation::kProcess && found->on == plan::Processor::kGpu) {

@@ -42,6 +42,8 @@ struct RxKind {
   Status (*parse)(FileSection& section, PortConfig& port) = nullptr;
   /// Sizes and headers of the packets; null: unknown before they arrive. Errors: as profile_of().
   Result<plan::PacketProfile> (*profile)(PortConfig const& rx) = nullptr;
+  /// Reads all packets of a file, for a check before a run; null: it has no file. Errors: as the source of a run.
+  Status (*verify)(PortConfig const& rx) = nullptr;
   /// One source per port of the request, or one. Errors: as the factories of `io`.
   Result<Sources> (*open)(SourceRequest const& request) = nullptr;
 };

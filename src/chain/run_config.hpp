@@ -35,6 +35,7 @@ struct TransfersConfig {
 
 /// `sharing`: of the device among the NFs.
 struct SharingConfig {
+  std::string position;               ///< file:line:column of the mapping, or the last option; empty: not set
   std::optional<share::Mode> mode;    ///< nullopt: every NF uses the whole device
   std::optional<share::Parts> parts;  ///< nullopt: green contexts if the device has them, else blocks
   std::uint32_t compute_units = 0;    ///< shared by them; 0: all

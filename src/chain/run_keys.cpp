@@ -24,12 +24,8 @@ using enum KeyKind;
 
 /// A file that the run writes; "-" is standard output.
 template <auto Field>
-Status into_output(FileSection& section, Key const& key, Target const& target) {
-  auto* const outputs = target.as<OutputsConfig>();
-  if (outputs == nullptr || !section.has(key.name)) {
-    return absl::OkStatus();
-  }
-  FileName& file = outputs->*Field;
+Status read_output(FileSection& section, Key const& key, OutputsConfig& outputs) {
+  FileName& file = outputs.*Field;
   file.position = section.config().position(key.name);
   CATENA_ASSIGN_OR_RETURN(file.path, section.text(key.name));
   if (file.path != io::kStandardStream) {
@@ -38,42 +34,36 @@ Status into_output(FileSection& section, Key const& key, Target const& target) {
   return absl::OkStatus();
 }
 
-Status read_profile(FileSection& section, Key const& key, Target const& target) {
-  auto* const transfers = target.as<TransfersConfig>();
-  if (transfers == nullptr || !section.has(key.name)) {
-    return absl::OkStatus();
-  }
-  transfers->profile.position = section.config().position(key.name);
-  CATENA_ASSIGN_OR_RETURN(transfers->profile.path, section.config().path(key.name));
+Status read_profile(FileSection& section, Key const& key, TransfersConfig& transfers) {
+  transfers.profile.position = section.config().position(key.name);
+  CATENA_ASSIGN_OR_RETURN(transfers.profile.path, section.config().path(key.name));
   return absl::OkStatus();
 }
 
-Status read_allowed_methods(FileSection& section, Key const& key, Target const& target) {
-  auto* const transfers = target.as<TransfersConfig>();
-  if (transfers == nullptr || !section.has(key.name)) {
-    return absl::OkStatus();
-  }
+Status read_allowed_methods(FileSection& section, Key const& key, TransfersConfig& transfers) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> names, section.texts(key.name));
   plan::MethodSet set = 0;
   for (const TransferMethod method : kTransferMethods) {
     const bool is_allowed = std::ranges::find(names, to_string(method)) != names.end();
     set = static_cast<plan::MethodSet>(set | (is_allowed ? plan::method_bit(method) : 0));
   }
-  transfers->methods = set;
+  transfers.methods = set;
   return absl::OkStatus();
 }
 
-Status read_cores(FileSection& section, Key const& key, Target const& target) {
-  auto* const run = target.as<RunConfig>();
-  if (run == nullptr || !section.has(key.name)) {
-    return absl::OkStatus();
-  }
+Status read_sharing(FileSection& section, Key const& key, RunConfig& run) {
+  run.sharing.position = section.config().position(key.name);
+  CATENA_ASSIGN_OR_RETURN(FileSection inner, section.section(key.name));
+  return inner.read_into(run.sharing);
+}
+
+Status read_cores(FileSection& section, Key const& key, RunConfig& run) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, section.texts(key.name));
   Result<std::vector<std::uint32_t>> cores = parse_cores(fmt::format("{}", fmt::join(texts, ",")));
   if (!cores.ok()) {
     return section.config().error(key.name, concat("'", key.name, "' is ", std::string(cores.status().message())));
   }
-  run->cores = *std::move(cores);
+  run.cores = *std::move(cores);
   return absl::OkStatus();
 }
 
@@ -97,15 +87,15 @@ constexpr std::array kOutputs{
     Key{.name = "record",
         .kind = kFile,
         .help = "write one JSON line per packet and NF decision to this file",
-        .into = into_output<&OutputsConfig::record>},
+        .into = kReadBy<read_output<&OutputsConfig::record>>},
     Key{.name = "eve",
         .kind = kFile,
         .help = "write alerts to this file, as JSON lines in the form of Suricata's EVE",
-        .into = into_output<&OutputsConfig::eve>},
+        .into = kReadBy<read_output<&OutputsConfig::eve>>},
     Key{.name = "trace",
         .kind = kFile,
         .help = "write a time line of the launches on the device to this file, for chrome://tracing or Perfetto",
-        .into = into_output<&OutputsConfig::trace>},
+        .into = kReadBy<read_output<&OutputsConfig::trace>>},
 };
 
 constexpr std::array kTransfers{
@@ -127,11 +117,11 @@ constexpr std::array kTransfers{
         .minimum = 1,
         .maximum = kMethodNames.size(),
         .words = kMethodNames,
-        .into = read_allowed_methods},
+        .into = kReadBy<read_allowed_methods>},
     Key{.name = "profile",
         .kind = kFile,
         .help = "cost profile (file of `catena profile`) instead of the device's",
-        .into = read_profile},
+        .into = kReadBy<read_profile>},
 };
 
 constexpr std::array kSharing{
@@ -173,7 +163,7 @@ constexpr std::array kRun{
         .kind = kSection,
         .help = "how the NFs on the gpu share it; without: each takes all of it",
         .keys = kSharing,
-        .into = into_section<&RunConfig::sharing>},
+        .into = kReadBy<read_sharing>},
     Key{.name = "device_servers",
         .kind = kWord,
         .help =
@@ -195,7 +185,7 @@ constexpr std::array kRun{
         .help = "cores for the workers, used in turn: 0,2-5",
         .minimum = 1,
         .maximum = kMaxCores,
-        .into = read_cores},
+        .into = kReadBy<read_cores>},
 };
 
 }  // namespace

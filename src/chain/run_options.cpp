@@ -20,17 +20,13 @@ std::uint32_t cores_for(RunOptions const& options) {
 
 Result<std::optional<SharingOptions>> sharing_options_of(ChainConfig const& config) {
   SharingConfig const& sharing = config.run.sharing;
-  const std::string where = config.file.empty() ? std::string() : concat(config.file, ": ");
-  if (sharing.mode && config.devices.size() > 1) {
-    return absl::InvalidArgumentError(concat(where, "'sharing' is for the NFs of one device, and the chain has ",
-                                             config.devices.size(), "; leave out 'mode' of 'sharing' or --share"));
-  }
   if (sharing.mode) {
+    CATENA_RETURN_IF_ERROR(check_one_device(config));
     return SharingOptions{*sharing.mode, sharing.parts, sharing.compute_units};
   }
   return sharing.parts || sharing.compute_units != 0
-             ? absl::InvalidArgumentError(
-                   concat(where, "'parts' and 'compute_units' of 'sharing' take its 'mode', which is --share"))
+             ? absl::InvalidArgumentError(concat(
+                   sharing.position, ": 'parts' and 'compute_units' of 'sharing' take its 'mode', which is --share"))
              : Result<std::optional<SharingOptions>>(std::nullopt);
 }
 
@@ -45,12 +41,22 @@ bool may_divide_traffic(ChainConfig const& config, RunOptions const& options) {
   return config.rx.kind->is_artificial && config.tx.kind == &kNullPort && hides_order(config, options);
 }
 
+Status check_one_device(ChainConfig const& config) {
+  if (config.devices.size() == 1) {
+    return absl::OkStatus();
+  }
+  std::string const& position = config.run.sharing.position;
+  return absl::InvalidArgumentError(concat(position.empty() ? config.source.file : position,
+                                           ": 'sharing' is for the NFs of one device, and the chain has ",
+                                           config.devices.size(), "; name one, or leave out --share and 'sharing'"));
+}
+
 Status apply(RunOptions const& options, ChainConfig& config) {
   if (config.shards == kAutoShards) {
     config.shards = auto_shards(config, may_divide_traffic(config, options), cores_for(options));
   }
   if (config.shards < config.devices.size()) {
-    return absl::InvalidArgumentError(concat(config.file, ": ", config.devices.size(),
+    return absl::InvalidArgumentError(concat(config.source.file, ": ", config.devices.size(),
                                              " devices, and each has a shard at least; write `shards: auto`, or ",
                                              config.devices.size(), " or more"));
   }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,15 @@ struct SharingOptions {
 /// The settings of a run, from the keys of the chain file that are about it, and facts about the run. A value:
 /// runtime::RunOptions adds the objects of the caller.
 struct RunOptions {
-  std::string record_path;   ///< empty: no record
-  std::string eve_path;      ///< for alerts as EVE JSON lines; empty: not written
-  std::string trace_path;    ///< for the timeline of launches from run() (see to_chrome_trace()); empty: not written
-  std::string profile_path;  ///< file of sync.profile, which must not be overwritten
-  bool trace = false;        ///< keeps the timeline for traces() without a file
-  std::vector<std::uint32_t> cores;  ///< worker i stays on cores[i % size]; empty: anywhere
-  std::uint32_t workers = 1;         ///< 0, for apply(): one per core
-  bool new_keys = false;             ///< no key of the chain was used before: for one start
+  std::string record_path;      ///< empty: no record
+  std::string eve_path;         ///< for alerts as EVE JSON lines; empty: not written
+  std::string trace_path;       ///< for the timeline of launches from run() (see to_chrome_trace()); empty: not written
+  std::string profile_path;     ///< file of sync.profile, which must not be overwritten
+  bool keeps_captures = false;  ///< tx and the trace do not replace files of earlier runs: io::OutputBegin::kNextPart
+  bool trace = false;           ///< keeps the timeline for traces() without a file
+  std::vector<std::uint32_t> cores;       ///< worker i stays on cores[i % size]; empty: anywhere
+  std::uint32_t workers = 1;              ///< 0, for apply(): one per core
+  std::set<std::uint32_t> new_keys = {};  ///< SPIs whose keys were not used before: for one start
   SyncOptions sync;
   std::optional<SharingOptions> sharing = std::nullopt;  ///< nullopt: every NF uses the whole device
   bool opens_rx = true;       ///< false: the caller supplies the source. The plan is still made for rx
@@ -57,6 +59,10 @@ bool may_divide_traffic(ChainConfig const& config, RunOptions const& options);
 /// Sets the number of shards if it is open. A second call changes nothing. InvalidArgument for fewer shards than
 /// devices.
 Status apply(RunOptions const& options, ChainConfig& config);
+
+/// Whether the chain has one device, as sharing of a device needs. InvalidArgument, with the position of `sharing` or
+/// of its option.
+Status check_one_device(ChainConfig const& config);
 
 /// The options of a run of a chain; chooses its shards if the file leaves their number open. Reads the cost profile
 /// named by the chain. InvalidArgument for a part of a device without a mode of sharing; as load_profile().

@@ -22,6 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kNamePattern = "^[A-Za-z0-9._-]+$";
+constexpr std::string_view kVariablePattern = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 Json integer(std::int64_t minimum, std::int64_t maximum) {
   return {{"type", "integer"}, {"minimum", minimum}, {"maximum", maximum}};
@@ -81,6 +82,10 @@ Json value_of(Key const& key) {
     }
     case KeyKind::kOfNf:
       return {{"type", "object"}};
+    case KeyKind::kVariables:
+      return {{"type", "object"},
+              {"propertyNames", {{"pattern", kVariablePattern}}},
+              {"additionalProperties", {{"type", Json::array({"string", "number", "boolean"})}}}};
     case KeyKind::kSection: {
       const Json section = section_of(key);
       if (key.takes_text) {

@@ -3,6 +3,7 @@
 
 #include "base/core/open_file.hpp"
 
+#include <absl/strings/numbers.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
@@ -11,9 +12,12 @@
 #include <catena/core/escape.hpp>
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -23,11 +27,12 @@ namespace {
 /// How often is looked whether a FIFO has a reader: an open() that waits for one could not be given up.
 constexpr std::chrono::milliseconds kReaderCheck{20};
 
+constexpr mode_t kOutputMode = 0644;
+
 /// Waits for the reader of a FIFO, and says so. Cancelled: that was given up.
-Result<OpenedFile> open_to_write(std::string const& path, std::stop_token const& give_up) {
-  constexpr int kFlags = O_WRONLY | O_NONBLOCK;
-  constexpr mode_t kMode = 0644;
-  Result<OpenedFile> file = open_named_file(path, kFlags | O_CREAT, kAnyStream, kMode);
+Result<OpenedFile> open_to_write(std::string const& path, OutputBegin begin, std::stop_token const& give_up) {
+  const int flags = O_WRONLY | O_NONBLOCK | (begin == OutputBegin::kAppended ? O_APPEND : 0);
+  Result<OpenedFile> file = open_named_file(path, flags | O_CREAT, kAnyStream, kOutputMode);
   if (absl::IsUnavailable(file.status())) {
     spdlog::info("waiting for a reader of {}", path);
   }
@@ -36,12 +41,42 @@ Result<OpenedFile> open_to_write(std::string const& path, std::stop_token const&
       return absl::CancelledError(concat(escaped(path), ": cannot be created: it has no reader"));
     }
     std::this_thread::sleep_for(kReaderCheck);
-    file = open_named_file(path, kFlags, kAnyStream);
+    file = open_named_file(path, flags, kAnyStream);
   }
   if (file.ok()) {
     ::fcntl(file->fd.get(), F_SETFL, ::fcntl(file->fd.get(), F_GETFL) & ~O_NONBLOCK);
   }
   return file;
+}
+
+bool has_content(std::filesystem::path const& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error) && std::filesystem::file_size(file, error) > 0 && !error;
+}
+
+constexpr std::uint32_t kMaxPart = 1'000'000'000;
+
+/// The number after those of all parts of `path`.
+Result<std::uint32_t> next_part(std::string const& path) {
+  const std::filesystem::path whole(path);
+  const std::string prefix = whole.filename().string() + ".";
+  std::uint32_t last = 0;
+  std::error_code error;
+  const std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::uint32_t number = 0;
+    // a number in another form, or one that no run reaches, is somebody else's
+    if (name.starts_with(prefix) && absl::SimpleAtoi(name.substr(prefix.size()), &number) && number < kMaxPart &&
+        name == concat(prefix, number)) {
+      last = std::max(last, number);
+    }
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               concat(escaped(path), " exists, and its folder cannot be read for its parts"));
+  }
+  return last + 1;
 }
 
 Result<OpenedFile> duplicate_standard_output() {
@@ -68,7 +103,7 @@ std::string socket_error(std::string const& path) {
              : std::string();
 }
 
-Result<OutputFile> OutputFile::open(std::string const& path, std::stop_token const& give_up) {
+Result<OutputFile> OutputFile::open(std::string const& path, OutputBegin begin, std::stop_token const& give_up) {
   const bool standard = names_standard_output(path);
   if (const std::string error = standard ? std::string() : socket_error(path); !error.empty()) {
     return absl::InvalidArgumentError(error);
@@ -76,53 +111,64 @@ Result<OutputFile> OutputFile::open(std::string const& path, std::stop_token con
   if (standard && acts_for_another_user()) {
     return absl::PermissionDeniedError(concat(escaped(path), ": standard output is the service's own"));
   }
-  CATENA_ASSIGN_OR_RETURN(OpenedFile file, standard ? duplicate_standard_output() : open_to_write(path, give_up));
+  if (!standard && begin == OutputBegin::kNextPart && has_content(path)) {
+    return open_part(path);
+  }
+  CATENA_ASSIGN_OR_RETURN(OpenedFile file,
+                          standard ? duplicate_standard_output() : open_to_write(path, begin, give_up));
   const mode_t mode = file.status.st_mode;
   const bool is_stream = ::isatty(file.fd.get()) == 1 || S_ISFIFO(mode) || S_ISSOCK(mode);
-  return OutputFile(standard ? "standard output" : escaped(path), file.fd.release(), is_stream, standard);
+  const bool is_emptied = !standard && begin != OutputBegin::kAppended && file.is_regular();
+  const std::optional<NameWatch> name =
+      !standard && begin == OutputBegin::kAppended ? std::optional<NameWatch>(std::in_place, path, file) : std::nullopt;
+  OutputFile output(standard ? "standard output" : escaped(path), std::move(file.fd), is_stream, is_emptied);
+  output.name_ = name;
+  return output;
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      is_stream_(other.is_stream_),
-      is_standard_(other.is_standard_),
-      failure_(std::move(other.failure_)) {}
-
-OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(is_stream_, other.is_stream_);
-  std::swap(is_standard_, other.is_standard_);
-  std::swap(failure_, other.failure_);
-  return *this;
+Result<OutputFile> OutputFile::open_part(std::string const& path) {
+  CATENA_ASSIGN_OR_RETURN(const std::uint32_t first, next_part(path));
+  constexpr std::uint32_t kTries = 16;  // another program may take a name meanwhile
+  std::string part;
+  Result<OpenedFile> file = absl::UnknownError("");
+  for (std::uint32_t tries = 0; tries == 0 || (tries < kTries && absl::IsAlreadyExists(file.status())); ++tries) {
+    part = concat(path, ".", first + tries);
+    // a new file: nobody else writes it, and no link leads to another one
+    file = open_named_file(part, O_WRONLY | O_CREAT | O_EXCL, kRegularFile, kOutputMode);
+  }
+  CATENA_RETURN_IF_ERROR(file.status());
+  spdlog::info("{} exists, so this run writes {}", path, part);
+  OutputFile output(escaped(part), std::move(file->fd), false, false);
+  output.unstarted_.path = part;
+  return output;
 }
 
-OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) {
-    ::close(descriptor_);
+OutputFile::Unstarted::~Unstarted() {
+  if (!path.empty()) {
+    ::unlink(path.c_str());
   }
 }
 
 Status OutputFile::start() {
-  // what a shell opened may be there to be appended to
-  struct stat status {};
-  if (!is_standard_ && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
-      ::ftruncate(descriptor_, 0) != 0) {
+  unstarted_.path.clear();
+  if (is_emptied_ && ::ftruncate(file_.get(), 0) != 0) {
     fail("ftruncate");
   }
   return failure_;
 }
 
 Status OutputFile::write(const void* bytes, std::size_t count) {
+  if (FileDescriptor renewed = name_ ? name_->renewed() : FileDescriptor()) {
+    file_ = std::move(renewed);
+  }
   const auto* next = static_cast<const char*>(bytes);
   while (count > 0 && failure_.ok()) {
-    const ssize_t step = ::write(descriptor_, next, count);
+    const ssize_t step = ::write(file_.get(), next, count);
     if (step >= 0) {
       next += step;
       count -= static_cast<std::size_t>(step);
     } else if (errno == EAGAIN) {  // a standard output that somebody made so
-      pollfd room{descriptor_, POLLOUT, 0};
+      pollfd room{file_.get(), POLLOUT, 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
       fail("write");
@@ -132,7 +178,7 @@ Status OutputFile::write(const void* bytes, std::size_t count) {
 }
 
 Status OutputFile::close() {
-  if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) {
+  if (file_ && !file_.close()) {
     fail("close");
   }
   return failure_;

@@ -137,7 +137,7 @@ class PcapSink final : public Sink {
 }  // namespace
 
 Result<std::unique_ptr<Sink>> open_pcap_sink(std::string const& path) {
-  CATENA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::open(path));
+  CATENA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::open(path, OutputBegin::kReplaced));
   CATENA_RETURN_IF_ERROR(file.start());
   return make_pcap_sink(std::move(file));
 }

@@ -187,4 +187,15 @@ Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::s
   return frames;
 }
 
+Status verify_capture(std::string const& path) {
+  CATENA_ASSIGN_OR_RETURN(const OpenedFile file, open_to_read(path, kRegularFile));
+  CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<CaptureReader> capture, open_capture(file.fd, path));
+  for (;;) {
+    CATENA_ASSIGN_OR_RETURN(const std::optional<CapturedFrame> frame, capture->next());
+    if (!frame) {
+      return absl::OkStatus();
+    }
+  }
+}
+
 }  // namespace catena::io

@@ -56,15 +56,72 @@ TEST(OutputFile, a_fifo_is_opened_when_it_has_a_reader_and_not_waited_for_in_vai
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   std::stop_source give_up;
   std::thread impatient([&give_up] { give_up.request_stop(); });
-  EXPECT_EQ(OutputFile::open(path, give_up.get_token()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(OutputFile::open(path, OutputBegin::kReplaced, give_up.get_token()).status().code(),
+            absl::StatusCode::kCancelled);
   impatient.join();
   std::thread reader([&path] { EXPECT_EQ(read_file(path), Frame({'a', 'b'})); });
-  Result<OutputFile> file = OutputFile::open(path);
+  Result<OutputFile> file = OutputFile::open(path, OutputBegin::kReplaced);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_TRUE(file->is_stream());
   EXPECT_TRUE(file->write("ab", 2).ok());
   EXPECT_TRUE(file->close().ok());
   reader.join();
+}
+
+TEST(OutputFile, is_replaced_or_appended_to_and_follows_its_name_then) {
+  const ScratchFolder folder;
+  const std::string path = folder.path("out");
+  const auto write = [&path](OutputBegin begin, const char* letter, bool is_rotated = false) {
+    Result<OutputFile> file = OutputFile::open(path, begin);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(file->start().ok());
+    EXPECT_TRUE(file->write(letter, 1).ok());
+    if (is_rotated) {
+      std::filesystem::rename(path, path + ".1");
+      check_names_of_outputs();
+      EXPECT_TRUE(file->write(letter, 1).ok());
+    }
+    EXPECT_TRUE(file->close().ok());
+  };
+  write(OutputBegin::kReplaced, "a");
+  write(OutputBegin::kAppended, "b");
+  EXPECT_EQ(read_file(path), Frame({'a', 'b'}));
+  write(OutputBegin::kReplaced, "c");
+  EXPECT_EQ(read_file(path), Frame({'c'}));
+  write(OutputBegin::kAppended, "d", true);
+  EXPECT_EQ(read_file(path + ".1"), Frame({'c', 'd'}));
+  EXPECT_EQ(read_file(path), Frame({'d'}));
+}
+
+TEST(OutputFile, writes_the_next_part_where_an_earlier_run_has_written) {
+  const ScratchFolder folder;
+  const std::string path = folder.path("out");
+  const auto write = [&path](const char* letter) {
+    Result<OutputFile> file = OutputFile::open(path, OutputBegin::kNextPart);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(file->start().ok());
+    OutputFile moved = *std::move(file);
+    EXPECT_TRUE(moved.write(letter, 1).ok());
+    EXPECT_TRUE(moved.close().ok());
+  };
+  write("a");
+  write("b");
+  EXPECT_EQ(OutputFile::open(path, OutputBegin::kNextPart)->path(), path + ".2");
+  EXPECT_FALSE(std::filesystem::exists(path + ".2")) << "its run did not start";
+  folder.write("out.7", "x");
+  folder.write("out.x", "x");
+  for (const char* strange : {"out.99999999999", "out.4294967295", "out.05", "out. 6"}) {
+    folder.write(strange, "x");
+  }
+  std::filesystem::create_symlink(folder.path("elsewhere"), path + ".8");
+  write("c");
+  EXPECT_EQ(read_file(path), Frame({'a'}));
+  EXPECT_EQ(read_file(path + ".1"), Frame({'b'}));
+  EXPECT_EQ(read_file(path + ".9"), Frame({'c'}));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("elsewhere")));
+  std::filesystem::resize_file(path, 0);
+  write("d");
+  EXPECT_EQ(read_file(path), Frame({'d'})) << "an empty file";
 }
 
 TEST(SampleCapture, gives_lengths_and_headers_of_the_first_frames) {

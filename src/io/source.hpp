@@ -87,6 +87,8 @@ bool is_stream(std::string const& path);
 /// frames accepted by a chain (up to kMaxFrameBytes). Errors as open_pcap_source(), but damage further on only ends the
 /// sample.
 Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most);
+/// Reads a capture to its end, as a run does. It must be no stream. Errors: as open_pcap_source() and its source.
+Status verify_capture(std::string const& path);
 
 /// The part that a packet of a source belongs to, below the number of parts. All packets of a flow belong to one part.
 using PartOf = std::function<std::uint32_t(packet::Packet const&)>;

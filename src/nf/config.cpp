@@ -18,13 +18,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <sstream>
 
-#include "base/core/file_format.hpp"
 #include "base/core/open_file.hpp"
 #include "nf/integer.hpp"
 #include "nf/named_files.hpp"
-#include "nf/yaml_errors.hpp"
+#include "nf/yaml_files.hpp"
 #include "nf/yaml_gauge.hpp"
 #include "nf/yaml_limits.hpp"
 
@@ -35,10 +33,6 @@ namespace fs = std::filesystem;
 
 /// InvalidArgument with a message of one line, whatever the file has in it.
 Status invalid(std::string_view message) { return absl::InvalidArgumentError(escaped(message)); }
-
-std::string at(std::string const& file, YAML::Mark const& mark) {
-  return mark.is_null() ? escaped(file) : concat(escaped(file), ":", mark.line + 1, ":", mark.column + 1);
-}
 
 /// Letters that are added, left out, replaced, or exchanged with their neighbour (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -63,19 +57,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string absolute(std::string const& file, std::string const& name) {
   const fs::path relative(name);
   return (relative.is_absolute() ? relative : fs::path(file).parent_path() / relative).lexically_normal().string();
-}
-
-std::string kind_of(YAML::Node const& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Scalar:
-      return concat("'", node.Scalar(), "'");
-    case YAML::NodeType::Sequence:
-      return "a list";
-    case YAML::NodeType::Map:
-      return "a mapping";
-    default:
-      return "nothing";
-  }
 }
 
 /// Texts below `node`, each with the nearest key above it.
@@ -146,60 +127,6 @@ Status check_no_tag(YAML::Node const& node, std::string const& position, std::st
   return absl::OkStatus();
 }
 
-Status too_large(std::string const& file, std::uint64_t bytes, std::size_t limit) {
-  return invalid(concat(file, ": ", bytes, " bytes; a YAML file here has at most ", limit));
-}
-
-Status not_yaml(std::string_view text, std::string const& file, YAML::Exception const& error) {
-  if (error.mark.is_null()) {
-    return invalid(concat(file, ": not valid YAML: ", error.msg));
-  }
-  const YamlError found = explain_yaml_error(
-      text, {static_cast<std::size_t>(error.mark.line), static_cast<std::size_t>(error.mark.column), error.msg});
-  return invalid(concat(file, ":", found.line + 1, ":", found.column + 1, ": not valid YAML: ", found.message));
-}
-
-Status check_mapping(YAML::Node const& node, std::string const& file) {
-  if (!node.IsMap()) {
-    return invalid(concat(at(file, node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(node)));
-  }
-  for (auto const& entry : node) {
-    if (!entry.first.IsScalar()) {
-      return invalid(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-/// yaml-cpp looks ahead to the end of brackets before it says that they begin: their depth is bounded before that.
-Status check_nesting(std::string_view text, std::string const& file) {
-  std::size_t flow_depth = 0;
-  std::size_t dashes = 0;
-  for (const char c : text) {
-    flow_depth += c == '[' || c == '{' ? 1 : 0;
-    flow_depth -= (c == ']' || c == '}') && flow_depth > 0 ? 1 : 0;
-    dashes = c == '-' || c == '?' || (c == ' ' && dashes > 0) ? dashes + (c == ' ' ? 0 : 1) : 0;
-    if (flow_depth > kMaxYamlNesting || dashes > 2 * std::size_t{kMaxYamlNesting}) {
-      return invalid(concat(file, ": nested more than ", kMaxYamlNesting, " levels deep"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-/// The document in `text`, which is a mapping. Throws YAML::Exception where that is no YAML, and what YamlGauge throws.
-Result<YAML::Node> read_document(std::string const& text, std::string const& file, std::size_t max_nodes) {
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  YamlGauge gauge(max_nodes);
-  parser.HandleNextDocument(gauge);
-  YAML::Node node = YAML::Load(text);
-  CATENA_RETURN_IF_ERROR(check_mapping(node, file));
-  // YAML::LoadAll would find a second one, too, but does not end on some broken texts: it makes empty documents until
-  // memory is full
-  parser.HandleNextDocument(gauge);
-  return node;
-}
-
 constexpr std::size_t kLongestWord = 64;  // of hostile input, only this much is compared
 
 }  // namespace
@@ -229,6 +156,7 @@ std::string misspelt(std::string_view word, std::vector<std::string> const& know
 
 struct Config::State {
   std::string file;
+  std::shared_ptr<YamlFiles> files;
   std::string text;
   YAML::Node node;
   std::set<std::string, std::less<>> asked;
@@ -245,11 +173,11 @@ struct Config::State {
       const std::size_t longest = std::max(word.size(), key.size());
       if (!asked.contains(word) && longest < 2 * key.size() + 2 &&
           edit_distance(word, key) <= longest / kLettersPerSlip) {
-        return invalid(concat(at(file, entry.first.Mark()), ": unknown key '", word, "'; did you mean '", key,
+        return invalid(concat(files->at(entry.first.Mark()), ": unknown key '", word, "'; did you mean '", key,
                               "'? The key is required"));
       }
     }
-    return invalid(concat(at(file, node.Mark()), ": missing key '", key, "'"));
+    return invalid(concat(files->at(node.Mark()), ": missing key '", key, "'"));
   }
 
   YAML::Node find(std::string_view key) const {
@@ -278,38 +206,20 @@ void Config::set_outputs(std::shared_ptr<Outputs> outputs) { state_->outputs = s
 
 Config::Config(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Result<Config> Config::load(std::string const& path) {
+Result<Config> Config::load(std::string const& path, Preparation const& prepare) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, read_file(path, YamlScope::limits().bytes));
-  return parse(text, path);
+  return parse(text, path, prepare);
 }
 
-Result<Config> Config::parse(std::string_view text, std::string const& file) {
+Result<Config> Config::parse(std::string_view text, std::string const& file, Preparation const& prepare) {
   auto state = std::make_shared<State>();
   state->file = file;
-  const YamlLimits limits = YamlScope::limits();
-  if (text.size() > limits.bytes) {
-    return too_large(file, text.size(), limits.bytes);
-  }
-  if (is_capture(text)) {
-    return invalid(
-        concat(file, ": this is a packet capture, not YAML; a chain reads it by `rx: {pcap: FILE}` or --rx pcap:FILE"));
-  }
-  if (Compression const* compression = compression_of(text); compression != nullptr) {
-    return invalid(concat(file, ": this is compressed by ", compression->name,
-                          ", not YAML; decompress it: ", compression->tool, " FILE"));
-  }
-  CATENA_RETURN_IF_ERROR(check_nesting(text, file));
+  state->files = std::make_shared<YamlFiles>();
   const std::unique_lock<std::mutex> turn = YamlScope::take_turn();
-  try {
-    state->text = plain_text(std::string(text));
-    CATENA_ASSIGN_OR_RETURN(state->node, read_document(state->text, file, limits.nodes));
-  } catch (YamlGauge::Refused const& refused) {
-    return invalid(concat(at(file, refused.mark), ": ", refused.why));
-  } catch (YamlGauge::Second const& second) {
-    return invalid(
-        concat(at(file, second.mark), ": a second YAML document starts here; write everything in one mapping"));
-  } catch (YAML::Exception const& e) {
-    return not_yaml(state->text, file, e);
+  CATENA_ASSIGN_OR_RETURN(state->node, state->files->parse(text, file));
+  state->text = plain_text(std::string(text));
+  if (prepare) {
+    CATENA_RETURN_IF_ERROR(prepare(state->node, *state->files));
   }
   return Config(std::move(state));
 }
@@ -317,6 +227,7 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
 Config Config::of(YAML::Node const& mapping, std::string const& name) {
   auto state = std::make_shared<State>();
   state->file = name;
+  state->files = std::make_shared<YamlFiles>(name);
   state->node = mapping;
   return Config(std::move(state));
 }
@@ -468,9 +379,11 @@ Result<std::string> Config::receiver(std::string_view key) {
   return text;
 }
 
-void Config::encrypts_with(std::string id, std::string what) {
-  NamedFiles::add(NamedKey{std::move(id), std::move(what)});
+void Config::encrypts_with(std::string id, std::string what, std::uint32_t spi) {
+  NamedFiles::add(NamedKey{std::move(id), std::move(what), spi});
 }
+
+void Config::decrypts_with(std::uint32_t spi) { NamedFiles::add(NamedKey{{}, {}, spi}); }
 
 Result<Config> Config::section(std::string_view key) {
   if (!has(key)) {
@@ -482,6 +395,7 @@ Result<Config> Config::section(std::string_view key) {
   }
   auto state = std::make_shared<State>();
   state->file = state_->file;
+  state->files = state_->files;
   state->outputs = state_->outputs;
   state->node = node;
   return Config(std::move(state));
@@ -493,6 +407,7 @@ Result<Config> Config::section_or_empty(std::string_view key) {
   }
   auto state = std::make_shared<State>();
   state->file = state_->file;
+  state->files = state_->files;
   state->outputs = state_->outputs;
   state->node = YAML::Node(YAML::NodeType::Map);
   return Config(std::move(state));
@@ -509,11 +424,12 @@ Result<std::vector<Config>> Config::sections(std::string_view key) {
   std::vector<Config> result;
   for (auto const& entry : node) {
     if (!entry.IsMap()) {
-      return invalid(concat(at(state_->file, entry.Mark()), ": an entry of '", key, "' must be a mapping, found ",
+      return invalid(concat(state_->files->at(entry.Mark()), ": an entry of '", key, "' must be a mapping, found ",
                             kind_of(entry)));
     }
     auto state = std::make_shared<State>();
     state->file = state_->file;
+    state->files = state_->files;
     state->outputs = state_->outputs;
     state->node = YAML::Node(entry);
     result.push_back(Config(std::move(state)));
@@ -535,10 +451,10 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
   }
   std::vector<std::string> result;
   for (auto const& entry : node) {
-    CATENA_RETURN_IF_ERROR(check_no_tag(entry, at(state_->file, entry.Mark()), key));
+    CATENA_RETURN_IF_ERROR(check_no_tag(entry, state_->files->at(entry.Mark()), key));
     if (!entry.IsScalar()) {
       return invalid(
-          concat(at(state_->file, entry.Mark()), ": an entry of '", key, "' must be text, found ", kind_of(entry)));
+          concat(state_->files->at(entry.Mark()), ": an entry of '", key, "' must be text, found ", kind_of(entry)));
     }
     result.push_back(entry.Scalar());
   }
@@ -553,7 +469,7 @@ Status Config::finish(std::function<std::string_view(std::string_view)> const& a
   const std::vector<std::string> known(state_->asked.begin(), state_->asked.end());
   for (auto const& entry : state_->node) {
     std::string const& key = entry.first.Scalar();
-    const std::string where = at(state_->file, entry.first.Mark());
+    const std::string where = state_->files->at(entry.first.Mark());
     const bool is_new = seen.insert(key).second;
     if (is_new && state_->asked.contains(key)) {
       continue;
@@ -587,9 +503,9 @@ std::string const& Config::file() const { return state_->file; }
 std::string Config::position(std::string_view key) const {
   if (const YAML::Node node = key.empty() ? YAML::Node(YAML::NodeType::Undefined) : state_->find(key);
       node.IsDefined()) {
-    return at(state_->file, node.Mark());
+    return state_->files->at(node.Mark());
   }
-  return at(state_->file, state_->node.Mark());
+  return state_->files->at(state_->node.Mark());
 }
 
 std::string Config::canonical() const {

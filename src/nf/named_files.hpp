@@ -23,10 +23,11 @@ struct NamedOutput {
   bool operator==(NamedOutput const&) const = default;
 };
 
-/// An encryption key that two NFs must not share.
+/// A key of an association. Two NFs must not encrypt with the same one.
 struct NamedKey {
-  std::string id;    ///< equal for equal keys, and no secret
-  std::string what;  ///< owner of the key, for messages: "the association with SPI 4096"
+  std::string id;         ///< equal for equal keys, and no secret; empty for a key that only decrypts
+  std::string what;       ///< owner of the key, for messages: "the association with SPI 4096"; empty likewise
+  std::uint32_t spi = 0;  ///< of the association
 };
 
 /// Collects the results of Config::path(), Config::output_path() and similar calls of this thread during its lifetime.

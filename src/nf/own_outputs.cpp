@@ -2,6 +2,7 @@
 #include "nf/own_outputs.hpp"
 
 #include "base/core/file_descriptor.hpp"
+#include "base/core/name_watch.hpp"
 #include "base/core/open_file.hpp"
 #include "base/core/replace_file.hpp"
 
@@ -39,14 +40,18 @@ Status system_error(std::string_view path, std::string_view what = "") {
 
 class File final : public Output {
  public:
-  File(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  File(std::string const& path, OpenedFile file) : path_(escaped(path)), name_(path, file), file_(std::move(file.fd)) {}
   Status write(std::span<const std::byte> bytes) override {
+    if (FileDescriptor renewed = name_.renewed()) {
+      file_ = std::move(renewed);
+    }
     return write_all(file_.get(), bytes) ? absl::OkStatus() : system_error(path_);
   }
   Status close() override { return file_.close() ? absl::OkStatus() : system_error(path_); }
 
  private:
   std::string path_;
+  NameWatch name_;
   FileDescriptor file_;
 };
 
@@ -78,6 +83,10 @@ class Kept final : public Output {
  public:
   /// `lock`: a descriptor with a lock of the whole file behind it; the system lets go of it with the process.
   Kept(std::string path, FileDescriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  /// A child that another thread has forked holds the descriptor, and with it the lock, until its exec().
+  ~Kept() override { ::flock(lock_.get(), LOCK_UN); }
+  Kept(Kept const&) = delete;
+  Kept& operator=(Kept const&) = delete;
 
   Status write(std::span<const std::byte> bytes) override {
     if (bytes.size() > kMaxKeptBytes) {
@@ -109,7 +118,7 @@ Result<std::optional<std::string>> read_kept(std::string const& path) {
 class OwnOutputs final : public Outputs {
  public:
   Result<std::unique_ptr<Output>> open_file(std::string const& path) override {
-    return open_output_file(path, FileBegin::kEmptied, !acts_for_another_user());
+    return open_output_file(path, !acts_for_another_user());
   }
   Result<std::unique_ptr<Output>> connect(std::string const& receiver) override {
     return connect_to_receiver(receiver);
@@ -121,7 +130,7 @@ class OwnOutputs final : public Outputs {
 
 }  // namespace
 
-Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBegin begin, bool may_wait) {
+Result<std::unique_ptr<Output>> open_output_file(std::string const& path, bool may_wait) {
   Result<OpenedFile> file = open_named_file(path, O_WRONLY | O_CREAT | O_APPEND | (may_wait ? 0 : O_NONBLOCK),
                                             may_wait ? kAnyStream : kRegularFile | kCharacterDevice, kForAll);
   // unavailable: a FIFO that nobody reads
@@ -130,10 +139,7 @@ Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBe
         escaped(path), ": is no regular file, and a service, or the process of an NF, would wait for its reader"));
   }
   CATENA_RETURN_IF_ERROR(file.status());
-  if (begin == FileBegin::kEmptied && file->is_regular() && ::ftruncate(file->fd.get(), 0) != 0) {
-    return system_error(path);
-  }
-  return std::make_unique<File>(escaped(path), std::move(file->fd));
+  return std::make_unique<File>(path, *std::move(file));
 }
 
 Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver) {

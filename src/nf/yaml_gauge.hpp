@@ -28,7 +28,11 @@ class YamlGauge final : public YAML::EventHandler {
     YAML::Mark mark;
   };
 
-  explicit YamlGauge(std::size_t max_nodes) : max_nodes_(max_nodes) {}
+  /// `nodes`: of earlier files of the document.
+  explicit YamlGauge(std::size_t max_nodes, std::size_t nodes = 0) : max_nodes_(max_nodes), nodes_(nodes) {}
+
+  /// Of all files so far.
+  std::size_t nodes() const { return nodes_; }
 
   void OnDocumentStart(YAML::Mark const& mark) override;
   void OnDocumentEnd() override {}
@@ -66,7 +70,7 @@ class YamlGauge final : public YAML::EventHandler {
   void name(YAML::anchor_t anchor, Size size);
 
   std::size_t max_nodes_;
-  std::size_t nodes_ = 0;  ///< so far
+  std::size_t nodes_;  ///< so far
   std::uint32_t documents_ = 0;
   std::vector<Open> open_;
   std::vector<Size> anchors_;  ///< by number; without nodes while its node is open

@@ -34,17 +34,15 @@ void DeviceManager::close(std::string why_not) {
   why_not_ = std::move(why_not);
 }
 
-Result<std::shared_ptr<device::Device>> DeviceManager::device_to_share(
-    std::span<const device::DevicePreference> choices, bool is_used_elsewhere, chain::SharingOptions& options) const {
-  if (choices.size() > 1) {
-    return absl::InvalidArgumentError("--share is for the NFs of one device, and the chain has several");
-  }
+Result<std::shared_ptr<device::Device>> DeviceManager::device_to_share(device::DevicePreference const& choice,
+                                                                       bool is_used_elsewhere,
+                                                                       chain::SharingOptions& options) const {
   std::shared_ptr<device::Device> device;
   if (!opened_.empty()) {
     device = opened_.front();
   } else if (open_ && is_used_elsewhere) {  // only to ask it for its parts
     std::string why;
-    CATENA_ASSIGN_OR_RETURN(device, open_(choices.front(), &why));
+    CATENA_ASSIGN_OR_RETURN(device, open_(choice, &why));
   }
   if (device != nullptr && !options.parts) {
     const auto part = device->divide(std::array{1U});

@@ -49,10 +49,10 @@ class DeviceManager {
   /// Why no device is used, or not the first choice of `auto`; empty without a reason.
   std::string const& why_not() const { return why_not_; }
 
-  /// The device whose use is to be divided, of `choices`; null without one. `is_used_elsewhere`: NFs in processes open
-  /// it themselves. Sets `options.parts` if they are open. Errors: InvalidArgument for several devices; as
-  /// device::open() and Device::divide().
-  Result<std::shared_ptr<device::Device>> device_to_share(std::span<const device::DevicePreference> choices,
+  /// The device whose use is to be divided, the only one of the chain; null without one. `is_used_elsewhere`: NFs in
+  /// processes open it themselves. Sets `options.parts` if they are open. Errors: as device::open() and
+  /// Device::divide().
+  Result<std::shared_ptr<device::Device>> device_to_share(device::DevicePreference const& choice,
                                                           bool is_used_elsewhere, chain::SharingOptions& options) const;
   /// Makes a side for each of `pools` packet pools, and at least one for each open device.
   /// `make` is called again for a returned device, by any thread. Errors: as `make`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/device_monitor.hpp"
 
+#include "base/core/log_context.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -14,7 +16,7 @@ DeviceMonitor::DeviceMonitor(DeviceRecovery* recovery, GpuSharing* sharing,
     sharing_->start(std::move(traffic), recovery_ != nullptr);
   }
   if (recovery_ != nullptr || (sharing_ != nullptr && sharing_->has_changes())) {
-    thread_ = std::thread([this] { watch(); });
+    thread_ = std::thread(in_log_context([this] { watch(); }));
   }
 }
 

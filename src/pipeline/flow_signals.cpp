@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/flow_signals.hpp"
 
+#include "base/core/log_context.hpp"
 #include "chain/flow_keys.hpp"
 
 #include <catena/core/text.hpp>
@@ -124,7 +125,7 @@ Result<std::unique_ptr<FlowSignals>> FlowSignals::create(chain::FlowSignalsConfi
     }
   }
   try {
-    signals->thread_ = std::thread([own = signals.get()] { own->serve(); });
+    signals->thread_ = std::thread(in_log_context([own = signals.get()] { own->serve(); }));
   } catch (std::system_error const& error) {
     return absl::ResourceExhaustedError(concat("no thread for the signals of 'flow': ", error.what()));
   }

@@ -216,12 +216,12 @@ bool needs_servers(chain::ChainConfig const& chain) {
   });
 }
 
-Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
-                                            nf::Registry const& registry, nf::NamedFiles const& collector) {
+Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
+                                          nf::Registry const& registry, nf::NamedFiles const& collector) {
   if (options.processes.program.empty()) {
     return at(group.front(), absl::UnavailableError("this program does not start processes of NFs"));
   }
-  std::vector<Isolated> all;
+  std::vector<MadeNf> all;
   std::vector<std::string> plugins;
   std::vector<std::vector<nf::NamedOutput>> outputs;
   for (chain::NfConfig const& config : group) {
@@ -256,11 +256,22 @@ Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> gro
   return all;
 }
 
+bool is_on_own_gpu(chain::NfConfig const& config) { return is_isolated(config) && config.on == plan::Processor::kGpu; }
+
+bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other) {
+  return one.type == other.type && one.has_kernel == other.has_kernel &&
+         std::ranges::equal(one.drop_reasons, other.drop_reasons, {}, &nf::DropReason::name, &nf::DropReason::name);
+}
+
 nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain) {
   nf_process::Setup setup;
   std::error_code error;
-  setup.file = std::filesystem::absolute(chain.file, error).lexically_normal().string();
-  setup.text = chain.text;
+  setup.file = std::filesystem::absolute(chain.source.file, error).lexically_normal().string();
+  setup.text = chain.source.text;
+  for (chain::IncludedFile const& each : chain.source.included) {
+    setup.included.emplace_back(each.file, each.text);
+  }
+  setup.environment = chain.source.environment;
   for (chain::NfConfig const& config : group) {
     setup.nfs.push_back({config.name, config.on == plan::Processor::kGpu});
   }

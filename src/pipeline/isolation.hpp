@@ -23,10 +23,11 @@ Status allow_processes(chain::ChainConfig const& chain, RunOptions& options);
 /// Whether an NF in a separate process is placed on a device, or may be. It can only reach one through a device server.
 bool needs_servers(chain::ChainConfig const& chain);
 
-struct Isolated {
-  std::unique_ptr<nf::Instance> instance;
-  std::vector<nf::NamedFile> files;  ///< written according to its configuration
-  std::vector<nf::NamedKey> keys;    ///< its encryption keys
+/// A new NF.
+struct MadeNf {
+  std::unique_ptr<nf::Instance> instance = nullptr;
+  std::vector<nf::NamedFile> files = {};  ///< named by its configuration
+  std::vector<nf::NamedKey> keys = {};    ///< its encryption keys
 };
 
 /// Starts the process of an NF, or of the NFs of a group (see chain::group_of()). They may write the outputs named by
@@ -34,8 +35,11 @@ struct Isolated {
 /// gets the written files. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable if processes of
 /// NFs are impossible here; InvalidArgument if `options` or the configuration need something unsupported for such an
 /// NF.
-Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
-                                            nf::Registry const& registry, nf::NamedFiles const& collector);
+Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
+                                          nf::Registry const& registry, nf::NamedFiles const& collector);
+
+/// Whether the NF is on a GPU, in a process of its own.
+bool is_on_own_gpu(chain::NfConfig const& config);
 
 /// Null: the NF is in this process.
 inline nf_process::IsolatedNf* as_isolated(nf::Instance& instance) {

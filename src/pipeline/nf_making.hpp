@@ -4,9 +4,6 @@
 #include "base/core/open_file.hpp"
 #include "chain/nf_costs.hpp"
 #include "nf/instance.hpp"
-#include "pipeline/run_options.hpp"
-
-#include <catena/nf/alert.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -15,14 +12,6 @@
 
 /// Common steps for each NF of a session, created at its start or later.
 namespace catena::runtime {
-
-inline bool wants_records(RunOptions const& options) { return options.with_records || !options.record_path.empty(); }
-
-inline void keep_alerts(nf::Instance& instance) {
-  if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
-    alerting->keep_alerts();
-  }
-}
 
 /// An NF's refusal to start beside a running session. Most likely it needs a resource of that session:
 /// FailedPrecondition. InvalidArgument, about its configuration or its keys, does not depend on a running session and

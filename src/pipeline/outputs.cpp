@@ -12,10 +12,11 @@
 namespace catena::runtime {
 namespace {
 
-Result<std::optional<io::OutputFile>> open_file(std::string const& path, std::stop_token const& give_up) {
+Result<std::optional<io::OutputFile>> open_file(std::string const& path, io::OutputBegin begin,
+                                                std::stop_token const& give_up) {
   std::optional<io::OutputFile> file;
   if (!path.empty()) {
-    CATENA_ASSIGN_OR_RETURN(file, io::OutputFile::open(path, give_up));
+    CATENA_ASSIGN_OR_RETURN(file, io::OutputFile::open(path, begin, give_up));
   }
   return file;
 }
@@ -27,17 +28,20 @@ Result<Outputs> Outputs::open(chain::ChainConfig const& config, RunOptions const
                               std::stop_token const& give_up) {
   Outputs outputs;
   outputs.sink_ = std::move(sink);
+  const io::OutputBegin begin = options.keeps_captures ? io::OutputBegin::kNextPart : io::OutputBegin::kReplaced;
   std::optional<io::OutputFile> tx;
   if (!outputs.sink_) {
     if (io::names_standard_output(config.tx.target) && ::isatty(STDOUT_FILENO) == 1) {
       return absl::FailedPreconditionError(
           "tx: standard output is a terminal; send the capture to a file or a program, as `| tcpdump -r -`");
     }
-    CATENA_ASSIGN_OR_RETURN(tx, open_file(config.tx.target, give_up));
+    CATENA_ASSIGN_OR_RETURN(tx, open_file(config.tx.target, begin, give_up));
   }
-  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> record, open_file(options.record_path, give_up));
-  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> eve, open_file(options.eve_path, give_up));
-  CATENA_ASSIGN_OR_RETURN(outputs.trace_, open_file(options.trace_path, give_up));
+  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> record,
+                          open_file(options.record_path, io::OutputBegin::kAppended, give_up));
+  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> eve,
+                          open_file(options.eve_path, io::OutputBegin::kAppended, give_up));
+  CATENA_ASSIGN_OR_RETURN(outputs.trace_, open_file(options.trace_path, begin, give_up));
   for (std::optional<io::OutputFile>* file : {&tx, &record, &eve, &outputs.trace_}) {
     CATENA_RETURN_IF_ERROR(file->has_value() ? (*file)->start() : absl::OkStatus());
   }

@@ -16,7 +16,7 @@
 namespace catena::runtime {
 
 /// The output files of a session. They are opened together, after everything else that can fail. So a run that cannot
-/// start has truncated no file.
+/// start has truncated no file. Captures and traces replace their content, lines are appended.
 class Outputs {
  public:
   /// `sink`: of the port; null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: the system's

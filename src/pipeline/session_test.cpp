@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -145,6 +146,9 @@ TEST(Session, progress_counts_as_sent_what_the_port_took) {
   EXPECT_EQ(progress.dropped, 1000U);
 }
 
+constexpr std::uint32_t kSpi = 4096;
+const std::set<std::uint32_t> kNewKeys{kSpi};
+
 /// Refuses what its configuration says, with the code it says.
 class PickyNf final : public nf::Nf, public nf::Persistent {
  public:
@@ -177,6 +181,7 @@ class PickyNf final : public nf::Nf, public nf::Persistent {
 
 Result<std::unique_ptr<nf::Nf>> make_picky(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(std::string refuses, config.string("refuses"));
+  nf::Config::decrypts_with(kSpi);
   if (refuses == "create") {
     return absl::FailedPreconditionError("not on a Sunday");
   }
@@ -196,7 +201,7 @@ class PickyChain : public ::testing::Test {
                                            .create = &make_picky};
     PickyNf::contexts().clear();
     ASSERT_TRUE(registry_.add(kPicky).ok());
-    auto first = create({"nothing"}, true, nullptr);
+    auto first = create({"nothing"}, kNewKeys, nullptr);
     ASSERT_TRUE(first.ok()) << first.status();
     first_ = *std::move(first);
   }
@@ -211,14 +216,15 @@ class PickyChain : public ::testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     return *std::move(config);
   }
-  Result<std::unique_ptr<Session>> create(std::vector<std::string> const& refuses, bool new_keys, Session* before) {
+  Result<std::unique_ptr<Session>> create(std::vector<std::string> const& refuses,
+                                          std::set<std::uint32_t> const& new_keys, Session* before) {
     RunOptions options;
     options.new_keys = new_keys;
     return Session::create(config(refuses), options, registry_, {},
                            before == nullptr ? std::nullopt : std::optional(PreviousPipeline{before, nullptr}));
   }
   Status change(std::string const& refuses) { return first_->change(config({refuses}), registry_).status(); }
-  Status follow(std::vector<std::string> const& refuses) { return create(refuses, false, first_.get()).status(); }
+  Status follow(std::vector<std::string> const& refuses) { return create(refuses, {}, first_.get()).status(); }
 
   nf::Registry registry_;
   std::unique_ptr<Session> first_;
@@ -243,31 +249,55 @@ TEST_F(PickyChain, what_an_nf_refuses_is_no_other_shape) {
   EXPECT_EQ(follow({"nothing", "nothing"}), absl::OkStatus());
 }
 
+TEST_F(PickyChain, a_preview_has_the_refusal_of_an_nf_with_stored_state) {
+  const auto preview = [this](std::string const& refuses) {
+    return Session::preview_replacement(config({refuses, "nothing"}), {}, registry_, {}, {first_.get(), nullptr})
+        .status()
+        .code();
+  };
+  EXPECT_EQ(preview("keys"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(preview("adopt"), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(preview("something"), absl::StatusCode::kOk);
+  EXPECT_EQ(first_->preview_change(config({"keys"}), registry_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(first_->preview_change(config({"adopt"}), registry_).status().code(), absl::StatusCode::kAborted);
+  PickyNf::contexts().clear();
+  EXPECT_EQ(first_->preview_change(config({"something"}), registry_).status(), absl::OkStatus());
+  ASSERT_EQ(PickyNf::contexts().size(), 1U);
+  EXPECT_TRUE(PickyNf::contexts().front().is_trial);
+}
+
+TEST_F(PickyChain, a_start_after_its_end_restarts_the_nfs_with_state) {
+  EXPECT_EQ(first_->restarted_nfs_of(config({"something", "nothing"}), registry_), std::vector<std::string>{"nf0"});
+  chain::ChainConfig other = config({"nothing"});
+  other.nfs.front().name = "other";
+  EXPECT_TRUE(first_->restarted_nfs_of(other, registry_).empty()) << "its NF has no successor";
+}
+
 TEST_F(PickyChain, that_keys_are_new_is_said_of_one_start) {
   const auto told = [] {
     std::vector<bool> new_keys;
     for (nf::RunContext const& context : std::exchange(PickyNf::contexts(), {})) {
-      new_keys.push_back(context.new_keys);
+      new_keys.push_back(context.new_keys == kNewKeys);
     }
     return new_keys;
   };
   EXPECT_EQ(told(), std::vector<bool>{true}) << "the first start";
   EXPECT_EQ(change("something"), absl::OkStatus());
   EXPECT_EQ(told(), std::vector<bool>{false});
-  auto next = create({"nothing", "nothing"}, true, first_.get());
+  auto next = create({"nothing", "nothing"}, kNewKeys, first_.get());
   EXPECT_FALSE(next.ok()) << "no packets have come since";
   first_ = nullptr;
-  auto anew = create({"nothing"}, true, nullptr);
+  auto anew = create({"nothing"}, kNewKeys, nullptr);
   ASSERT_TRUE(anew.ok()) << anew.status();
   first_ = *std::move(anew);
   told();
-  next = create({"nothing", "nothing"}, true, first_.get());
+  next = create({"nothing", "nothing"}, kNewKeys, first_.get());
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(told(), (std::vector<bool>{true, true})) << "where it is said of what takes over";
-  next = create({"nothing", "nothing"}, false, first_.get());
+  next = create({"nothing", "nothing"}, {}, first_.get());
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(told(), (std::vector<bool>{false, false}));
-  EXPECT_EQ(first_->change(config({"something"}), registry_, true).status(), absl::OkStatus());
+  EXPECT_EQ(first_->change(config({"something"}), registry_, kNewKeys).status(), absl::OkStatus());
   EXPECT_EQ(told(), std::vector<bool>{true}) << "where it is said of a change";
 }
 

@@ -16,4 +16,26 @@ chain::ChainConfig config_of(std::string const& rx, std::string const& tx) {
   return *std::move(config);
 }
 
+chain::NfConfig nf_config_of(std::string const& name, std::string_view type) {
+  const std::string file = name + ".yaml";
+  return {name,         std::string(type),    plan::Processor::kCpu,
+          std::nullopt, nf::LinkLocal::kPass, nf::Config::parse("{}", file).value(),
+          file + ":1:1"};
+}
+
+NfEntry entry_of(std::string const& name, nf::Descriptor const& descriptor, std::unique_ptr<nf::Nf> nf) {
+  return {nf_config_of(name, descriptor.type),
+          std::make_unique<nf::Instance>(name, descriptor, std::move(nf), nf::OnUnsupported::kPass, false)};
+}
+
+Segment segment_of(std::size_t first, std::vector<std::vector<NfEntry>> shards) {
+  const std::size_t nfs = shards.front().size();
+  Segment segment{{first, first + nfs, static_cast<std::uint32_t>(shards.size()), {}}, Topology(nfs)};
+  segment.shards.resize(shards.size());
+  for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+    segment.shards[shard].nfs = std::move(shards[shard]);
+  }
+  return segment;
+}
+
 }  // namespace catena::runtime::testing

@@ -2,12 +2,37 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "pipeline/pipeline.hpp"
 
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace catena::runtime::testing {
 
 /// A chain without NFs; the calling test fails if it is invalid.
 chain::ChainConfig config_of(std::string const& rx, std::string const& tx);
+
+/// Passes all packets.
+class IdleNf : public nf::Nf {
+ public:
+  nf::Hints hints() const override { return {}; }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+};
+inline constexpr nf::Descriptor kIdle{
+    .type = "idle", .help = "", .drop_reasons = {}, .config = {}, .sharding = nf::Sharding::kFlow};
+
+/// The entry of an NF without keys, at "NAME.yaml:1:1".
+chain::NfConfig nf_config_of(std::string const& name, std::string_view type = "idle");
+
+/// An NF with this name and the type of `descriptor`, which outlives it.
+NfEntry entry_of(std::string const& name, nf::Descriptor const& descriptor = kIdle,
+                 std::unique_ptr<nf::Nf> nf = std::make_unique<IdleNf>());
+
+/// NFs in a row, from number `first` of their chain on. Without queues.
+Segment segment_of(std::size_t first, std::vector<std::vector<NfEntry>> shards);
 
 }  // namespace catena::runtime::testing

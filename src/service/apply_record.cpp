@@ -10,8 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace catena::service {
@@ -19,11 +23,39 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kNewKeys = "new_keys";
-
 Status wrong(std::string_view name, std::string_view allowed) {
   return absl::InvalidArgumentError(concat("options: '", name, "': allowed: ", allowed));
 }
+
+Status take_new_keys(std::string_view name, Json const& value, RequestOptions& options) {
+  const auto is_spi = [](Json const& spi) {
+    return spi.is_number_unsigned() && spi.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+  };
+  if (!value.is_array() || !std::ranges::all_of(value, is_spi)) {
+    return wrong(name, "a list of SPIs, as [4096, 4097]");
+  }
+  options.new_keys = value.get<std::set<std::uint32_t>>();
+  return absl::OkStatus();
+}
+
+Status take_accept_loss(std::string_view name, Json const& value, RequestOptions& options) {
+  if (!value.is_boolean()) {
+    return wrong(name, "true, false");
+  }
+  options.accepts_loss = value.get<bool>();
+  return absl::OkStatus();
+}
+
+/// An option of one request that is no key of a chain file.
+struct Consent {
+  std::string_view name;
+  Status (*take)(std::string_view name, Json const& value, RequestOptions& options);
+};
+
+constexpr Consent kConsents[] = {
+    {"new_keys", &take_new_keys},
+    {"accept_loss", &take_accept_loss},
+};
 
 bool is_number(chain::OptionKey const& option) { return chain::key_of(option).kind == chain::KeyKind::kInteger; }
 
@@ -52,12 +84,17 @@ Status check_file(chain::OptionKey const& option, std::string_view text) {
   return is_whole ? absl::OkStatus() : wrong(option.name, concat("a file with its whole path, and not ", *file));
 }
 
+/// Keys that a state file may lack.
+template <typename Record>
+auto revisions_of(Record& applied) {
+  return std::array{std::pair("revision", &applied.revision), std::pair("unconfirmed", &applied.unconfirmed)};
+}
+
 std::string all_names() {
-  std::string names;
-  for (chain::OptionKey const& option : chain::option_keys()) {
-    names += concat(option.name, ", ");
-  }
-  return concat(names, kNewKeys);
+  std::vector<std::string_view> names;
+  std::ranges::transform(chain::option_keys(), std::back_inserter(names), &chain::OptionKey::name);
+  std::ranges::transform(kConsents, std::back_inserter(names), &Consent::name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -68,11 +105,9 @@ Result<RequestOptions> options_from(Json const& object) {
   }
   RequestOptions options;
   for (auto const& [name, value] : object.items()) {
-    if (name == kNewKeys) {
-      if (!value.is_boolean()) {
-        return wrong(name, "true, false");
-      }
-      options.new_keys = value.get<bool>();
+    if (auto const* const consent = std::ranges::find(kConsents, name, &Consent::name);
+        consent != std::end(kConsents)) {
+      CATENA_RETURN_IF_ERROR(consent->take(name, value, options));
       continue;
     }
     chain::OptionKey const* const option = chain::find_option(name);
@@ -101,15 +136,20 @@ Json to_json(chain::GivenOptions const& options) {
 }
 
 std::string to_state(ApplyRecord const& applied) {
-  const Json state = {{"name", applied.name},
-                      {"tenant", applied.tenant},
-                      {"tenant_uid", applied.tenant_uid},
-                      {"file", applied.file},
-                      {"options", to_json(applied.options)},
-                      {"uid", applied.caller.uid},
-                      {"gid", applied.caller.gid},
-                      {"groups", applied.caller.groups},
-                      {"stopped", applied.is_stopped}};
+  Json state = {{"name", applied.name},
+                {"tenant", applied.tenant},
+                {"tenant_uid", applied.tenant_uid},
+                {"file", applied.file},
+                {"options", to_json(applied.options)},
+                {"uid", applied.caller.uid},
+                {"gid", applied.caller.gid},
+                {"groups", applied.caller.groups},
+                {"stopped", applied.is_stopped}};
+  for (auto const& [key, revision] : revisions_of(applied)) {
+    if (!revision->empty()) {
+      state[key] = *revision;
+    }
+  }
   // what somebody named in bytes that are no UTF-8 must not end the process
   return state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -126,6 +166,11 @@ Result<ApplyRecord> from_state(std::string const& text) {
     applied.caller.gid = state.at("gid").get<gid_t>();
     applied.caller.groups = state.at("groups").get<std::vector<gid_t>>();
     applied.is_stopped = state.at("stopped").get<bool>();
+    for (auto const& [key, revision] : revisions_of(applied)) {
+      if (state.contains(key)) {
+        *revision = state[key].get<std::string>();
+      }
+    }
     CATENA_ASSIGN_OR_RETURN(RequestOptions options, options_from(state.at("options")));
     applied.options = std::move(options.over_file);
     return applied;

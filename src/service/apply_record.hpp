@@ -8,6 +8,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <chrono>
+#include <cstdint>
+#include <set>
 #include <string>
 
 namespace catena::service {
@@ -20,21 +23,31 @@ struct ApplyRecord {
   std::string file;      ///< absolute
   chain::GivenOptions options;
   Caller caller;
-  bool is_stopped = false;  ///< it must not run now
+  bool is_stopped = false;       ///< it must not run now
+  std::string revision = {};     ///< the earlier spec to run, after a rollback; empty: the file
+  std::string unconfirmed = {};  ///< the revision to return to unless this one is confirmed; empty: it is confirmed
 
   bool operator==(ApplyRecord const&) const = default;
 };
 
+/// Maximum of RequestOptions::confirm, in seconds: a day.
+inline constexpr std::uint32_t kMaxConfirmSeconds = 86'400;
+
 /// The options of a request.
 struct RequestOptions {
   chain::GivenOptions over_file;
-  bool new_keys = false;  ///< a consent for this request: no ApplyRecord has it, so no later start does
+  // consents for this request: no ApplyRecord has them, so no later start does
+  std::set<std::uint32_t> new_keys = {};  ///< SPIs whose keys were not used before
+  bool accepts_loss = false;              ///< the replacement of a running chain may lose packets and NF state
+  std::chrono::seconds confirm{0};        ///< limit for the confirmation of this request; 0: without
+  bool restarts = false;                  ///< a running chain ends before the new one is created; not of users
 };
 
-/// The options in a request: an object with the names of chain::option_keys(), and `new_keys`. InvalidArgument for an
-/// unknown name, a value that is not allowed, and a relative file name: the service has another working folder.
+/// The options in a request: an object with the names of chain::option_keys(), and the consents `new_keys` and
+/// `accept_loss`. InvalidArgument for an unknown name, a value that is not allowed, and a relative file name: the
+/// service has another working folder.
 Result<RequestOptions> options_from(nlohmann::ordered_json const& object);
-/// The inverse, without `new_keys`.
+/// The inverse, without the consents.
 nlohmann::ordered_json to_json(chain::GivenOptions const& options);
 
 /// In the format of the state folder.

@@ -2,6 +2,7 @@
 #include "service/chain_run.hpp"
 
 #include "base/core/keep.hpp"
+#include "base/core/log_context.hpp"
 #include "pipeline/session.hpp"
 #include "service/user_limits.hpp"
 
@@ -46,8 +47,9 @@ struct ChainRun::Shared {
   Status status;  ///< of the run
   runtime::Report last_report;
   metrics::Snapshot last_counts;
-  std::stop_source give_up;  ///< of what the making of the session waits for
-  bool is_made = false;      ///< or could not be
+  std::vector<std::string> restarted_nfs;  ///< of the session
+  std::stop_source give_up;                ///< of what the making of the session waits for
+  bool is_made = false;                    ///< or could not be
   bool may_run = false;
   bool is_stopped = false;
   std::uint32_t guests = 0;  ///< threads of others that are in the session
@@ -81,6 +83,7 @@ struct ChainRun::Shared {
     is_made = true;
     if (created.ok()) {
       session = *std::move(created);
+      restarted_nfs = session->restarted_nfs();
     } else {
       status = is_stopped ? absl::OkStatus() : created.status();
       state = is_stopped ? ChainState::kStopped : ChainState::kFailed;
@@ -196,6 +199,7 @@ ChainRun::ChainRun(chain::ChainConfig config, runtime::RunOptions options, Calle
   }
   thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
                          caller = std::move(caller), &registry, before = std::move(previous_pipeline)]() mutable {
+    const LogContext context(shared->name);
     shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token(),
                                 std::exchange(before, std::nullopt)));
     if (shared->session != nullptr) {
@@ -244,6 +248,7 @@ Result<Out> ChainRun::with_session(std::function<Result<Out>(Session&)> const& w
   Result<Out> result = absl::UnknownError("");
   try {
     std::thread([&] {
+      const LogContext context(shared_->name);
       try {
         const Status rights = take_rights_of(caller_);
         const nf::YamlScope scope(yaml_limits(caller_));
@@ -269,15 +274,18 @@ Result<Out> ChainRun::with_session(std::stop_token const& gone,
   return with_session<Out>([&](Session& session) { return work(session, give_up.get_token()); });
 }
 
-Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, bool new_keys, std::stop_token const& gone) {
+Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, std::set<std::uint32_t> const& new_keys,
+                                                  std::stop_token const& gone) {
   return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
     return session.change(std::move(next), registry_, new_keys, give_up);
   });
 }
 
-Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next, std::stop_token const& gone) {
+Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next,
+                                                          std::set<std::uint32_t> const& new_keys,
+                                                          std::stop_token const& gone) {
   return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
-    return session.preview_change(std::move(next), registry_, give_up);
+    return session.preview_change(std::move(next), registry_, new_keys, give_up);
   });
 }
 
@@ -289,12 +297,22 @@ Result<std::optional<runtime::Replacement>> ChainRun::sample_traffic() {
       [&](Session& session) { return session.sample_traffic(registry_); });
 }
 
-Status ChainRun::can_be_followed_by(chain::ChainConfig next) {
-  const nf::YamlScope scope(yaml_limits(caller_));
-  const Guest guest(shared_);
-  return guest.session() != nullptr
-             ? guest.session()->can_be_followed_by(std::move(next))
-             : absl::FailedPreconditionError(concat("chain '", shared_->name, "' is not running"));
+Result<std::vector<std::string>> ChainRun::preview_replacement(chain::ChainConfig next,
+                                                               runtime::RunOptions const& options,
+                                                               std::stop_token const& gone) {
+  return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
+    return Session::preview_replacement(std::move(next), options, registry_, give_up, {&session, nullptr});
+  });
+}
+
+Result<std::vector<std::string>> ChainRun::restarted_nfs_of(chain::ChainConfig const& next) {
+  return with_session<std::vector<std::string>>(
+      [&](Session& session) { return Result<std::vector<std::string>>(session.restarted_nfs_of(next, registry_)); });
+}
+
+std::vector<std::string> ChainRun::restarted_nfs() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->restarted_nfs;
 }
 
 void ChainRun::stop() {

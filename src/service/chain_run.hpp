@@ -11,9 +11,11 @@
 #include <catena/core/status.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -56,12 +58,19 @@ class ChainRun {
   Status start();
   /// As runtime::Session::change() and preview_change(), with the rights of the chain's user. FailedPrecondition, too,
   /// if it does not run; ResourceExhausted without a thread for it; Cancelled if `gone`, or stop(), ends a wait.
-  Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys, std::stop_token const& gone);
-  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, std::stop_token const& gone);
+  Result<std::vector<std::string>> change(chain::ChainConfig next, std::set<std::uint32_t> const& new_keys,
+                                          std::stop_token const& gone);
+  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, std::set<std::uint32_t> const& new_keys,
+                                                  std::stop_token const& gone);
   /// As runtime::Session::sample_traffic(), with the rights of the chain's user; nullopt if it does not run.
   Result<std::optional<runtime::Replacement>> sample_traffic();
-  /// As runtime::Session::can_be_followed_by().
-  Status can_be_followed_by(chain::ChainConfig next);
+  /// As runtime::Session::preview_replacement(), with the rights of the chain's user; other errors as change().
+  Result<std::vector<std::string>> preview_replacement(chain::ChainConfig next, runtime::RunOptions const& options,
+                                                       std::stop_token const& gone);
+  /// As runtime::Session::restarted_nfs_of(), with the rights of the chain's user; other errors as change().
+  Result<std::vector<std::string>> restarted_nfs_of(chain::ChainConfig const& next);
+  /// As runtime::Session::restarted_nfs(). After wait_until_ready().
+  std::vector<std::string> restarted_nfs() const;
   /// rx takes no more packets; packets in the chain are finished. A chain still being created stops waiting, and does
   /// not start.
   void stop();

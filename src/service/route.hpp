@@ -39,6 +39,8 @@ struct RouteCommand {
   std::string_view word = {};  ///< empty: no command
   std::string_view help = {};  ///< empty: in the other row of the command
   std::string_view done = {};  ///< the output, with {name} and {state} of the chain; empty: the answer as a table
+  bool takes_consents = false;
+  bool takes_revision = false;  ///< optional, after the name
 };
 
 /// A row of the table.

@@ -9,11 +9,20 @@ HttpResponse list_chains(Exchange const& exchange);
 HttpResponse apply_chain(Exchange const& exchange);
 HttpResponse get_chain(Exchange const& exchange);
 HttpResponse get_config(Exchange const& exchange);
+HttpResponse start_chain(Exchange const& exchange);
 HttpResponse stop_chain(Exchange const& exchange);
+HttpResponse restart_chain(Exchange const& exchange);
+HttpResponse reload_chain(Exchange const& exchange);
+HttpResponse cancel_chain(Exchange const& exchange);
+HttpResponse confirm_chain(Exchange const& exchange);
+HttpResponse roll_back_chain(Exchange const& exchange);
+HttpResponse list_revisions(Exchange const& exchange);
+HttpResponse get_log(Exchange const& exchange);
 HttpResponse remove_chain(Exchange const& exchange);
 HttpResponse reset_chain(Exchange const& exchange);
 HttpResponse list_ports(Exchange const& exchange);
 HttpResponse get_version(Exchange const& exchange);
+HttpResponse reopen_outputs(Exchange const& exchange);
 HttpResponse get_metrics(Exchange const& exchange);
 
 namespace {
@@ -50,6 +59,62 @@ constexpr std::array kRoutes{
           .help = R"(`{"name": ..., "config": "..."}`: the chain file of its last run, with options over it and with )"
                   "all defaults; 409 if it did not run since the service started"},
     Route{.method = "POST",
+          .path = "/v1/chains/NAME/start",
+          .access = Access::kOwner,
+          .handler = start_chain,
+          .help = "as an apply of its file with its options; after a rollback, of the earlier spec",
+          .command = {.word = "start", .help = "Start a chain of the service", .takes_consents = true}},
+    Route{.method = "POST",
+          .path = "/v1/chains/NAME/restart",
+          .access = Access::kOwner,
+          .handler = restart_chain,
+          .help = "as a stop and a start, if the spec has no error",
+          .command = {.word = "restart", .help = "Stop and start a chain of the service", .takes_consents = true}},
+    Route{.method = "POST",
+          .path = "/v1/chains/NAME/reload",
+          .access = Access::kOwner,
+          .handler = reload_chain,
+          .help = "as an apply of its file with its options",
+          .command = {.word = "reload",
+                      .help = "Apply the file of a chain of the service again",
+                      .takes_consents = true}},
+    Route{.method = "DELETE",
+          .path = "/v1/chains/NAME/operation",
+          .access = Access::kOwner,
+          .handler = cancel_chain,
+          .help = "the chain, when its start or change has ended; 409 without one",
+          .command = {.word = "cancel",
+                      .help = "End a start or a change of a chain of the service",
+                      .done = "{name}: {state}"}},
+    Route{.method = "GET",
+          .path = "/v1/chains/NAME/revisions",
+          .access = Access::kOwner,
+          .handler = list_revisions,
+          .help = R"(`{"revisions": [...]}`, its last specs, the newest first)",
+          .command = {.word = "history", .help = "List the last specs of a chain of the service"}},
+    Route{.method = "GET",
+          .path = "/v1/chains/NAME/log",
+          .access = Access::kOwner,
+          .handler = get_log,
+          .help = R"(`{"lines": [...]}`, its last 128 lines of the log, the oldest first)"},
+    Route{.method = "POST",
+          .path = "/v1/chains/NAME/rollback",
+          .access = Access::kOwner,
+          .handler = roll_back_chain,
+          .help =
+              R"(as an apply of the spec `{"revision": ...}`, without it of the one before the present one; 400 if )"
+              "a file has changed since",
+          .command = {.word = "rollback",
+                      .help = "Apply an earlier spec of a chain of the service",
+                      .takes_consents = true,
+                      .takes_revision = true}},
+    Route{.method = "POST",
+          .path = "/v1/chains/NAME/confirm",
+          .access = Access::kOwner,
+          .handler = confirm_chain,
+          .help = "the chain, which keeps the spec of `apply --confirm`; 409 without one",
+          .command = {.word = "confirm", .help = "Keep the spec of apply --confirm", .done = "{name}: confirmed"}},
+    Route{.method = "POST",
           .path = "/v1/chains/NAME/stop",
           .access = Access::kOwner,
           .handler = stop_chain,
@@ -81,6 +146,12 @@ constexpr std::array kRoutes{
           .handler = list_ports,
           .help = R"(`{"ports": [...]}`: shared ports, each with its running chains, their matches, and the frames )"
                   "without a chain; empty for users other than root and the service's own"},
+    Route{.method = "POST",
+          .path = "/v1/reopen",
+          .access = Access::kRoot,
+          .handler = reopen_outputs,
+          .help = R"(`{"ok": true}`: outputs follow their names, as after SIGUSR1)",
+          .refusal = "only root may reopen the outputs of all chains"},
     Route{.method = "GET",
           .path = "/v1/version",
           .access = Access::kUser,

@@ -56,6 +56,7 @@ Status StateStore::save(ApplyRecord const& applied) const {
 }
 
 Status StateStore::remove(std::string const& name) const {
+  CATENA_RETURN_IF_ERROR(history_.remove(name));  // first: it must not be left to another user's chain
   const std::string path = path_of(name);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return absl::ErrnoToStatus(errno, concat(path, ": cannot be removed"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "service/apply_record.hpp"
+#include "service/spec_history.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -20,7 +21,7 @@ class StateStore {
 
   /// Either all of it is on the disk, also after a power cut, or the file is unchanged. The system's error.
   Status save(ApplyRecord const& applied) const;
-  /// OK without a file.
+  /// Its history, too. OK without a file.
   Status remove(std::string const& name) const;
   struct Loaded {
     std::string path;
@@ -28,12 +29,15 @@ class StateStore {
   };
   /// By name.
   std::vector<Loaded> load() const;
+  /// The last specs of the chains.
+  SpecHistory const& history() const { return history_; }
 
  private:
-  explicit StateStore(std::string folder) : folder_(std::move(folder)) {}
+  explicit StateStore(std::string folder) : folder_(std::move(folder)), history_(folder_ + "/history") {}
   std::string path_of(std::string const& name) const;
 
   std::string folder_;
+  SpecHistory history_;
 };
 
 }  // namespace catena::service

@@ -28,8 +28,8 @@ Status check_standard_streams(chain::ChainConfig const& config, runtime::RunOpti
   if (!reads && !chain::writes_to_standard_output(config, options)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(concat(config.file, ": a service has no standard ", reads ? "input" : "output",
-                                           " for chains; name a file or a FIFO (mkfifo)"));
+  return absl::InvalidArgumentError(concat(config.source.file, ": a service has no standard ",
+                                           reads ? "input" : "output", " for chains; name a file or a FIFO (mkfifo)"));
 }
 
 /// Interfaces carry the packets of all users; a driver of DPDK takes file names, sockets and programs as parameters,
@@ -37,7 +37,7 @@ Status check_standard_streams(chain::ChainConfig const& config, runtime::RunOpti
 Status check_devices(chain::ChainConfig const& config, Caller const& caller) {
   for (PortConfig const* port : {&config.rx, &config.tx}) {
     if (!port->devices.empty() && has_other_rights(caller)) {
-      return absl::PermissionDeniedError(concat(config.file, ": '", port->devices.front(),
+      return absl::PermissionDeniedError(concat(config.source.file, ": '", port->devices.front(),
                                                 "': only root may give interfaces and DPDK devices to a service"));
     }
   }
@@ -76,21 +76,30 @@ std::string fifo_of(std::vector<chain::NamedFile> const& files) {
   return found == files.end() ? std::string() : found->path;
 }
 
-Result<chain::ChainConfig> load(std::string const& file, chain::GivenOptions const& options, Caller const& caller) {
+Result<chain::ChainConfig> load(SpecSource const& spec, chain::GivenOptions const& options, Caller const& caller) {
   const nf::YamlScope scope(chain_file_limits(caller));
-  return chain::load_chain(file, options);
+  if (!spec.kept) {
+    return chain::load_chain(spec.file, options);
+  }
+  CATENA_RETURN_IF_ERROR(check_unchanged(spec.kept->files));
+  chain::ChainSource source = spec.kept->source;
+  source.options = options;
+  return chain::parse_chain(std::move(source));
 }
 
-Result<ValidatedSpec> prepare_here(std::string const& file, RequestOptions const& request, Caller const& caller,
+Result<ValidatedSpec> prepare_here(SpecSource const& spec, RequestOptions const& request, Caller const& caller,
                                    nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(take_rights_of(caller));
   const nf::YamlScope scope(yaml_limits(caller));
   ValidatedSpec validated;
   validated.caller = caller;
-  CATENA_ASSIGN_OR_RETURN(validated.config, load(file, request.over_file, caller));
+  validated.restarts = request.restarts;
+  validated.accepts_loss = request.accepts_loss || request.restarts;
+  CATENA_ASSIGN_OR_RETURN(validated.config, load(spec, request.over_file, caller));
   chain::set_default_isolation(validated.config, chain::Isolation::kProcess);
   CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(validated.config));
   options.new_keys = request.new_keys;
+  options.keeps_captures = true;
   validated.options = {std::move(options)};
   CATENA_RETURN_IF_ERROR(check_standard_streams(validated.config, validated.options));
   CATENA_RETURN_IF_ERROR(check_devices(validated.config, caller));
@@ -103,17 +112,18 @@ Result<ValidatedSpec> prepare_here(std::string const& file, RequestOptions const
   CATENA_RETURN_IF_ERROR(checked);
   validated.resources = resources_of(validated.config, files);
   validated.fifo = fifo_of(files);
+  CATENA_ASSIGN_OR_RETURN(validated.files, hash_files(validated.config.source, files));
   return validated;
 }
 
 }  // namespace
 
-Result<ValidatedSpec> prepare(std::string const& file, RequestOptions const& options, Caller const& caller,
+Result<ValidatedSpec> prepare(SpecSource const& spec, RequestOptions const& options, Caller const& caller,
                               nf::Registry const& registry) {
   Result<ValidatedSpec> validated = absl::UnknownError("");
   std::thread([&] {
     try {
-      validated = prepare_here(file, options, caller, registry);
+      validated = prepare_here(spec, options, caller, registry);
     } catch (std::exception const& error) {
       validated = absl::ResourceExhaustedError(error.what());
     }

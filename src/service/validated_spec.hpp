@@ -7,6 +7,7 @@
 #include "pipeline/run_options.hpp"
 #include "service/apply_record.hpp"
 #include "service/caller.hpp"
+#include "service/spec_history.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -29,13 +30,17 @@ struct ValidatedSpec {
   runtime::RunOptions options;
   std::vector<Resource> resources;
   Caller caller;
-  std::string fifo = {};  ///< an output that may wait for its reader; empty: no such output
+  std::string fifo = {};      ///< an output that may wait for its reader; empty: no such output
+  bool accepts_loss = false;  ///< see RequestOptions
+  bool restarts = false;      ///< the same
+  std::vector<HashedFile> files = {};
 };
 
-/// Reads and checks a chain file with the rights of `caller`, in its own thread.
+/// Reads and checks a spec with the rights of `caller`, in its own thread.
 /// Errors: as load_chain(), run_options_of() and check(); InvalidArgument if packets or lines use a standard stream,
-/// which belongs to the service; PermissionDenied for a DPDK device named by an unprivileged caller.
-Result<ValidatedSpec> prepare(std::string const& file, RequestOptions const& options, Caller const& caller,
+/// which belongs to the service; PermissionDenied for a DPDK device named by an unprivileged caller;
+/// FailedPrecondition if a file of an earlier spec has another content now.
+Result<ValidatedSpec> prepare(SpecSource const& spec, RequestOptions const& options, Caller const& caller,
                               nf::Registry const& registry);
 
 /// Why two chains cannot have their resources at a time: the first conflict of `a` with `b`, of chain `of_b`, as text;

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from bench_pages import adaptchain, isoptr, nca  # noqa: E402
+from bench_pages import adaptchain, havs, isoptr, nca  # noqa: E402
 from bench_pages.page import Results  # noqa: E402
 
 BENCH = os.environ["CATENA_BENCH"]
@@ -270,6 +270,57 @@ class Benchmarks(unittest.TestCase):
         self.assertEqual([cell["group"] for cell in results["cells"]], ["queues"] * 4)
         self.assertIn("The group kernel is left out", done.stderr)
         self.assertEqual(len(results["notes"]), 1)
+
+    HAVS = ("--seconds", "0.1", "--connections", "4")
+
+    def havs(self, *arguments):
+        if "havs" not in bench("--help").stdout:
+            self.skipTest("built without the TCP stack")
+        return self.bench("havs", *self.HAVS, *arguments)
+
+    def test_havs_measures_and_checks(self):
+        done, results = self.havs("--engine", "free,opencl", "--groups", "core,small,response")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_head(results, "havs")
+        alone = ["reference", "cpu", "cpu, streaming stores"]
+        ways = alone + [f"{mode}, {engine}" for engine in ("free", "opencl") for mode in ("sync", "async", "full")]
+        for group, sizes, connections in (("core", [16384], 4), ("small", [64, 128, 256, 512], 4),
+                                          ("response", [64, 1024, 4096, 16384, 65536], 1)):
+            self.assertEqual([(cell["body_bytes"], cell["way"], cell["connections"]) for cell in results["cells"]
+                              if cell["group"] == group], [(size, way, connections) for size in sizes for way in ways])
+        for cell in results["cells"]:
+            for repeat in cell["repeats"]:
+                self.assertGreater(repeat["gbps_per_core"], 0, cell)
+                self.assertGreater(repeat["compared"], 0, cell)
+                cycles = repeat["cycles"]
+                self.assertGreater(min(cycles["tcp"], cycles["session"]), 0, cell)
+                self.assertEqual(cycles["copy"] > 0, cell["way"] != "reference", cell)
+                self.assertTrue("free" in cell["way"] or repeat["wrong"] == 0, "an engine without copies brings no bytes")
+                if cell["way"] in ("reference", "cpu") or cell["way"].startswith("full") and cell["body_bytes"] < 8192:
+                    self.assertEqual(repeat["pieces"]["engine"], 0, cell)
+                elif cell["body_bytes"] >= 16384:
+                    self.assertGreater(repeat["pieces"]["engine"], 0, cell)
+        page = havs.page(Results(results)).markdown()
+        self.assertNotIn("failed:", page)
+        self.assertIn("### 16,384 B, 4 connections", page)
+        self.assertIn("| full, opencl |", page)
+
+    def test_havs_measures_engines_alone(self):
+        done, results = self.havs("--groups", "copies", "--sizes", "1024,65536")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_head(results, "havs")
+        self.assertLessEqual({"cpu", "opencl", "dmadev-skeleton"}, {cell["engine"] for cell in results["cells"]})
+        for cell in results["cells"]:
+            points = cell["repeats"][0]["points"]
+            self.assertEqual([point["bytes"] for point in points], [1024, 65536])
+            self.assertGreater(min(min(point["gbps"], point["cpu_ns"]) for point in points), 0, cell)
+        self.assertIn("## Engines alone", havs.page(Results(results)).markdown())
+
+    def test_havs_says_what_it_does_not_know(self):
+        self.refuses("havs", self.HAVS, (("--groups", "cost"), "there is no 'cost'; allowed: core"))
+        done, _ = self.havs("--groups", "small", "--engine", "abacus")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("copy engine 'abacus' is not known", done.stderr)
 
     def test_nca_says_what_it_does_not_know(self):
         self.refuses("nca", ("--device", "cpu"), (("--groups", "cost"), "there is no 'cost'; allowed: draft"),

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -114,6 +115,37 @@ class CommandLine(unittest.TestCase):
         order = [line["packet"] for line in lines]
         self.assertEqual(order, sorted(order))
         self.assertEqual({line["nf"] for line in lines}, {"fw", "ids", "vpn", "rt"})
+
+    def write_chain(self, rx, more=""):
+        """A chain without an NF."""
+        path = self.path("c.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: c}}\n{more}"
+                       f"spec:\n  rx: {rx}\n  tx: null\n  nfs: []\n")
+        return path
+
+    def test_check_reads_a_capture_to_its_end(self):
+        frame = struct.pack("<IIII", 0, 0, 60, 60) + bytes(60)
+        for frames in (1, 20_000):  # more than decide what a plan is for
+            with open(self.path("cut.pcap"), "wb") as file:
+                file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + frames * frame + frame[:40])
+            chain = self.write_chain("{pcap: cut.pcap}")
+            checked, ran = catena("check", chain), catena("run", chain)
+            self.assertEqual((checked.returncode, ran.returncode), (1, 1))
+            self.assertIn(f"cut.pcap: frame {frames + 1}", checked.stderr)
+            self.assertIn(checked.stderr.strip(), ran.stderr)
+
+    def test_variables_of_a_chain_file_come_from_the_environment(self):
+        chain = self.write_chain("{generator: {count: \"${COUNT}\", flows: \"${FLOWS}\"}}", "vars: {FLOWS: 7}\n")
+        missing = catena("run", chain)
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("c.yaml:6:27: no value for '${COUNT}'", missing.stderr)
+        for command in (("check",), ("show", "config"), ("plan",)):
+            result = catena(*command, chain, env={"COUNT": "12"})
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("count: 12\n", catena("show", "config", chain, env={"COUNT": "12"}).stdout)
+        result = catena("run", chain, "--json", env={"COUNT": "12"})
+        self.assertEqual(json.loads(result.stdout)["rx"]["seen_packets"], 12, result.stderr)
 
     def rules_chain(self, rules, more=""):
         """A chain whose only NF has these rules."""

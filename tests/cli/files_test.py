@@ -197,6 +197,8 @@ class Files(unittest.TestCase):
         self.write("in.pcap", pcap(frames, stamps))
         kept = [number for number in range(300) if number % 7 not in (0, 3)]
         for workers in ("1", "3"):
+            if os.path.exists(self.path("record")):  # lines are appended
+                os.unlink(self.path("record"))
             result = self.catena("run", self.chain(nfs=FIREWALL), "--json", "--record", self.path("record"), "--workers", workers)
             self.assertEqual(result.returncode, 0, result.stderr)
             report = json.loads(result.stdout)

@@ -60,10 +60,11 @@ class Usage(unittest.TestCase):
     def test_a_wrong_word_names_what_was_probably_meant_and_exits_with_2(self):
         for words, message in ((("rum", self.chain), "'catena' has no command 'rum'; did you mean 'run'?"),
                                (("chekc", self.chain), "did you mean 'check'?"),
-                               (("start", "x"), "'catena' has no command 'start'; `catena apply FILE` starts"),
-                               (("reload",), "`catena apply FILE` starts or replaces a chain"),
+                               (("up", "x"), "'catena' has no command 'up'; `catena apply FILE` starts"),
+                               (("update",), "`catena apply FILE` starts or replaces a chain"),
                                (("status",), "`catena get` lists the chains of the service"),
-                               (("logs", "x"), "`journalctl -u catena` shows it"),
+                               (("journal", "x"), "`catena logs NAME`"),
+                               (("undo", "x"), "`catena rollback NAME`"),
                                (("rm", "x"), "`catena delete NAME`"),
                                (("validate", "x"), "`catena check FILE`"),
                                ((), "'catena' needs a command: run, check, "),
@@ -92,6 +93,8 @@ class Usage(unittest.TestCase):
                                (("get", "--socket", ""), "--socket: the value is empty"),
                                (("top", "--socket", ""), "--socket: the value is empty"),
                                (("apply", self.chain, "--socket", ""), "--socket: the value is empty"),
+                               (("run", self.chain, "--new-keys", "all"), "'all' is no SPI; write the SPIs of the new keys"),
+                               (("run", self.chain, "--new-keys", "4096,"), "'' is no SPI; write the SPIs of the new keys"),
                                (("run", self.chain, "--record", ""), "--record: the value is empty"),
                                (("profile", "--output", ""), "--output: the value is empty"),
                                (("--nf-path", "", "run", self.chain), "--nf-path: the value is empty"),
@@ -256,6 +259,30 @@ class Usage(unittest.TestCase):
         self.assertGreater(report["dropped_packets"], 0)
         self.assertTrue(report["accounted"])
 
+    def test_lines_are_appended_and_follow_a_rotation(self):
+        rules = self.write("some.rules", "allow any any any any any\n")
+        nf = "[{name: fw, type: firewall, config: {rules: %s, default: deny}}]" % rules
+        lines, rotated = pathlib.Path(self.path("lines")), pathlib.Path(self.path("lines.1"))
+        few = self.write("few.yaml", CHAIN.replace("nfs: []", f"nfs: {nf}").replace("count: 1000", "count: 10"))
+        for _ in range(2):
+            self.assertEqual(catena("run", few, "--record", lines).returncode, 0)
+        self.assertEqual(len(lines.read_text().splitlines()), 20)
+        lines.unlink()
+        many = self.write("many.yaml", CHAIN.replace("nfs: []", f"nfs: {nf}").replace("count: 1000", "rate: 2000"))
+        process = subprocess.Popen([BIN, "run", many, "--json", "--record", lines], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        live = iter(process.stderr.readline, "")
+        next(line for line in live if "received" in line)
+        lines.rename(rotated)
+        process.send_signal(signal.SIGUSR1)
+        while not lines.exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        report = json.loads(process.communicate(timeout=TIMEOUT_S)[0])
+        self.assertEqual(process.returncode, 0)
+        records = [json.loads(line) for file in (rotated, lines) for line in file.read_text().splitlines()]
+        self.assertEqual([record["packet"] for record in records], list(range(report["rx"]["received_packets"])))
+
     def test_a_hangup_during_the_start_waits_for_its_end(self):
         records = self.path("records.fifo")
         os.mkfifo(records)
@@ -286,7 +313,7 @@ class Usage(unittest.TestCase):
         for nfs in (f"{nf % 'fw'}, {nf % 'more'}", nf % "other"):
             self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nfs}]"))
             process.send_signal(signal.SIGHUP)
-            self.assertIn("the NFs are", next(line for line in lines if "chain replaced without packet loss" in line))
+            self.assertIn("the NFs are", next(line for line in lines if "chain replaced" in line))
             was = next(line for line in lines if "before the replacement" in line)
             received, gone, dropped = (int(number) for number in re.findall(r"(?:received|sent|dropped) (\d+)", was))
             self.assertEqual((received, dropped), (gone, 0))
@@ -301,7 +328,7 @@ class Usage(unittest.TestCase):
         self.assertIn("'outputs' of 'spec' has changed", next(line for line in lines if "keeps running unchanged" in line))
         self.write("long.yaml", same + "  workers: 1\n")
         process.send_signal(signal.SIGHUP)
-        self.assertIn("'workers' of 'spec' has", next(line for line in lines if "chain replaced without packet loss" in line))
+        self.assertIn("'workers' of 'spec' has", next(line for line in lines if "chain replaced" in line))
         was = next(line for line in lines if "before the replacement" in line)
         sent += int(re.search(r"sent (\d+)", was)[1])
         next(line for line in lines if re.match(r" +\d+ s  received", line))
@@ -313,6 +340,35 @@ class Usage(unittest.TestCase):
         self.assertTrue(report["accounted"])
         sent += report["tx"]["sent_packets"]
         self.assertEqual(os.path.getsize(self.path("out.pcap")), 24 + sent * (16 + 60))
+
+    def test_a_run_loses_state_of_nfs_with_a_consent_only(self):
+        nat = "{name: nat, type: nat, config: {inside: [10.0.0.0/8], external: 203.0.113.1, ports: 2000-3000}}"
+        text = CHAIN.replace("count: 1000", "rate: 20000").replace("nfs: []", f"nfs: [{nat}]")
+        text = text.replace("tx: null", "tx: {pcap: %s}" % self.path("out.pcap"))
+        for words in ((), ("--accept-loss",)):
+            chain = self.write("long.yaml", text)
+            process = subprocess.Popen([BIN, "run", chain, "--json", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            lines = iter(process.stderr.readline, "")
+            next(line for line in lines if "received" in line)
+            self.write("long.yaml", text + "  shards: 2\n")
+            process.send_signal(signal.SIGHUP)
+            outcome = next(line for line in lines if "keeps running unchanged" in line or "chain replaced" in line)
+            if words:
+                self.assertIn("chain replaced", outcome)
+            else:
+                self.assertIn("keeps running unchanged: its replacement would lose the state of NF 'nat'. To accept this, "
+                              "start the run with --accept-loss", outcome)
+            next(line for line in lines if re.match(r" +\d+ s  received", line))
+            self.write("long.yaml", text + "  outputs: {record: late.jsonl}\n")
+            process.send_signal(signal.SIGHUP)
+            outcome = next(line for line in lines if "keeps running unchanged" in line or "chain replaced" in line)
+            self.assertRegex(outcome, r"would lose packets that arrive during the replacement \(.*'outputs' of 'spec' has changed"
+                                      r"\)\. To accept this, end the run and start it again")
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=TIMEOUT_S)
+            self.assertEqual(process.returncode, 0)
 
     def test_a_chain_that_replaces_another_receives_at_once(self):
         """By the due times of packets, which a replay keeps. The best of some runs: other programs have the cores, too, so this

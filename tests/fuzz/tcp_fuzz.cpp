@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "script.hpp"
 #include "stack/tcp/echo_server.hpp"
 #include "stack/tcp/memory.hpp"
 #include "stack/tcp/raw_peer.hpp"
@@ -16,32 +17,9 @@ namespace {
 
 using namespace catena::stack;
 using namespace catena::stack::testing;
+using catena::fuzz::Script;
 
 constexpr std::uint16_t kEcho = 7;
-
-/// The fuzzer's bytes as numbers; zeros behind their end.
-class Script {
- public:
-  explicit Script(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  bool is_done() const { return bytes_.empty(); }
-  std::uint32_t number(std::size_t octets) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < octets; ++i) {
-      value = value << 8U | (bytes_.empty() ? 0U : bytes_[0]);
-      bytes_ = bytes_.subspan(bytes_.empty() ? 0 : 1);
-    }
-    return value;
-  }
-  Bytes take(std::size_t most) {
-    const std::size_t count = std::min(most, bytes_.size());
-    Bytes taken(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(count));
-    bytes_ = bytes_.subspan(count);
-    return taken;
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
 
 class Run {
  public:

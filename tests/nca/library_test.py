@@ -177,9 +177,10 @@ class Library(unittest.TestCase):
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_valgrind_finds_no_leak_and_no_byte_that_nobody_wrote(self):
         """An application, and every call of the API as it should and should not be used. On the device `cpu` alone:
-        what PoCL's compiler keeps is not ours."""
-        valgrind = ["valgrind", "--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite,possible",
-                    "--error-exitcode=9"]
+        what PoCL's compiler keeps is not ours. One thread at a time runs under valgrind: without turns (`--fair-sched`),
+        a thread that polls keeps the others from running."""
+        valgrind = ["valgrind", "--quiet", "--fair-sched=yes", "--leak-check=full",
+                    "--errors-for-leak-kinds=definite,possible", "--error-exitcode=9"]
         done = call(*valgrind, self.build("match_pcap", "libpcap"), self.strings, CAPTURE, "cpu", env=self.env)
         self.assertEqual(collections.Counter(self.parse(done.stdout)), collections.Counter(self.expected))
         done = call(*valgrind, BUILD / "src" / "nca" / "nca_test", "--gtest_filter=devices/Everywhere.*/cpu",

@@ -47,6 +47,8 @@ class Comparison:
         device = self.options.device
         place = "cpu" if device == "none" else "gpu"
         lines = [f"    - {{name: {name}, on: {place}, {keys}}}\n" for name, keys in nfs.items()]
+        for old in self.folder.glob("*.json*"):  # lines are appended
+            old.unlink()
         (self.folder / "chain.yaml").write_text(CHAIN.format(device=device, shards=shards) + "".join(lines))
         return subprocess.run([self.options.catena, "run", "chain.yaml", "--record", "rec.jsonl", "-q", *options],
                               cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -166,7 +166,9 @@ class Reports(unittest.TestCase):
         (self.folder / "chain.yaml").write_text(CHAIN.format(rx=rx, device=device, shards=shards, nfs=nfs))
 
     def run_chain(self, nfs, capture, *arguments, status=0, **keys):
-        """The finished run; its outputs are in the folder."""
+        """The finished run; its outputs are in the folder, without those of an earlier one."""
+        for output in ("records", "eve", "flows", "ipfix"):
+            (self.folder / output).unlink(missing_ok=True)
         if capture is not None:
             (self.folder / "in.pcap").write_bytes(capture)
         self.chain(nfs, **keys)

@@ -72,17 +72,19 @@ class DeviceServer(ServiceTest):
             self.assertEqual(self.get(service, "a")["nfs"][0]["on"], place)
             self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
 
-    def test_nfs_are_placed_anew_when_packets_are_others_than_expected(self):
-        # of a stream IMIX is expected; costs send those to the gpu, and the small packets that come to the CPU
+    def apply_with_small_packets(self, more=""):
+        """A service with a chain whose NF `on: auto`, and NFs `more`, get smaller packets than expected: of a stream IMIX
+        is expected. Costs send those to the gpu, and small ones to the CPU."""
         fifo = self.folder / "rx.fifo"
         os.mkfifo(fifo)
-        nfs = GPU_CHAIN.replace("on: gpu", "on: auto")
+        nfs = GPU_CHAIN.replace("on: gpu", "on: auto").replace("]", f"{more}]")
         profile = self.folder / "p.json"
         subprocess.run([BIN, "profile", "--nf", self.chain("a", rx="{generator: {rate: 20000}}", nfs=nfs), "--device", "opencl",
                         "--packet-bytes", "64,512", "--seconds", "0", "--output", profile],
                        check=True, capture_output=True, timeout=LIMIT_S)
         costs = json.loads(profile.read_text())
-        for on_gpu, on_cpu in zip(costs["nfs"], costs["nfs_on_cpu"]):
+        of_firewall = [nf for nf in costs["nfs_on_cpu"] if nf["type"] == "firewall"]
+        for on_gpu, on_cpu in zip(costs["nfs"], of_firewall):
             is_large = on_gpu["packet_bytes"] == 512
             self.assertEqual(on_gpu["packet_bytes"], on_cpu["packet_bytes"])
             on_gpu.update({"kernel": {"fixed_ns": 10 if is_large else 900_000, "per_packet_ns": 0, "r_squared": 1},
@@ -105,6 +107,19 @@ class DeviceServer(ServiceTest):
         self.applied(service, self.chain("a", rx=f"{{pcap: {fifo}}}", nfs=nfs), device="opencl", profile=str(profile))
         wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
         self.assertEqual(self.get(service, "a")["nfs"][0]["on"], "gpu")
+        return service
+
+    def test_nfs_stay_where_they_are_if_a_move_loses_state(self):
+        service = self.apply_with_small_packets(more=", {name: flows, type: monitor, on: cpu, isolation: process}")
+        line = re.compile(r"a: placement not changed .* because this would lose the state of NF 'flows'")
+        wait_for(lambda: line.search(service.log()))
+        received = self.get(service, "a")["rx"]["received_packets"]
+        wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > received + 150_000)
+        answer = self.get(service, "a")
+        self.assertEqual((answer["nfs"][0]["on"], answer["state"], len(line.findall(service.log()))), ("gpu", "running", 1))
+
+    def test_nfs_are_placed_anew_when_packets_are_others_than_expected(self):
+        service = self.apply_with_small_packets()
         wait_for(lambda: "a: placement changed: packets have 60 bytes now" in service.log())
         wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
         answer = self.get(service, "a")

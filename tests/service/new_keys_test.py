@@ -36,15 +36,15 @@ class NewKeys(ServiceTest):
         before = self.sent(service)
         wait_for(lambda: self.sent(service) > before + 500)
 
-    def assert_refused(self, service, file, spi, state="running"):
+    def assert_refused(self, service, file, spi, state="running", **options):
         before = service.ask("GET", "/v1/chains/a")[1]
-        status, answer = self.apply(service, file)
+        status, answer = self.apply(service, file, **options)
         self.assertEqual(status, 400, answer)
         after = service.ask("GET", "/v1/chains/a")[1]
         self.assertEqual(after.get("state"), state, answer)
         self.assertNotIn(spi, self.states())
         self.assertIn(f"no state of the association with SPI {spi}, and its keys are refused", answer["error"])
-        self.assertIn("--new-keys", answer["error"])
+        self.assertIn(f"pass --new-keys {spi} to `catena run` or `catena apply`", answer["error"])
         if state == "running":  # and it is the one that ran before
             self.assertGreaterEqual(after["rx"]["received_packets"], before["rx"]["received_packets"])
             self.wait_for_packets(service)
@@ -55,14 +55,15 @@ class NewKeys(ServiceTest):
                 service = self.serve()
                 self.write_associations(4096)
                 file = self.vpn(shards, place)
-                answer = self.applied(service, file, new_keys=True)
+                answer = self.applied(service, file, new_keys=[4096])
                 self.wait_for_packets(service)
                 self.write_associations(4096, 5000)
                 self.assert_refused(service, file, 5000)
                 self.assertEqual(answer["options"], {}, "a client that sends back what it is shown says nothing of keys")
                 self.assert_refused(service, self.vpn(shards, place, ", " + REMARK), 5000)
+                self.assert_refused(service, self.vpn(shards, place), 5000, new_keys=[4096])
                 # the consent of this request, and not of the next one
-                self.applied(service, self.vpn(shards, place), new_keys=True)
+                self.applied(service, self.vpn(shards, place), new_keys=[5000])
                 self.wait_for_packets(service)
                 self.assertEqual(self.states(), {4096, 5000})
                 self.write_associations(4096, 5000, 6000)
@@ -71,13 +72,51 @@ class NewKeys(ServiceTest):
                 self.assertEqual(service.end(), 0, service.log())
                 shutil.rmtree(self.folder / "sa.yaml.state")
 
+    def test_an_spi_that_no_association_has_is_refused(self):
+        service = self.serve()
+        self.write_associations(4096)
+        status, answer = self.apply(service, self.vpn(), new_keys=[4096, 4711])
+        self.assertEqual((status, answer["error"]), (400, "--new-keys: no association of the chain has SPI 4711; write SPIs of "
+                                                          "its SA files"))
+        self.assertEqual(service.ask("GET", "/v1/chains")[1], {"chains": []})
+
+    def test_a_dry_run_refuses_keys_as_the_change_does(self):
+        service = self.serve()
+        self.write_associations(4096)
+        file = self.vpn()
+        self.applied(service, file, new_keys=[4096])
+        self.wait_for_packets(service)
+        self.write_associations(4096, 5000)
+        for nfs in ("", ", " + REMARK):
+            file = self.vpn(more=nfs)
+            for new_keys, status in (([], 400), ([4096], 400), ([5000], 200)):
+                answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": True, "options": {"new_keys": new_keys}})
+                self.assertEqual(answer[0], status, answer)
+                self.assertEqual(self.states(), {4096})
+
+    def test_a_change_refused_for_its_losses_leaves_no_state_of_new_keys(self):
+        service = self.serve()
+        nat = ", {name: nat, type: nat, isolation: process, config: {inside: [10.0.0.0/8], external: 203.0.113.1, ports: 2000-3000}}"
+        self.write_associations(4096)
+        self.applied(service, self.vpn(more=nat), new_keys=[4096])
+        self.wait_for_packets(service)
+        self.write_associations(4096, 5000)
+        file = self.vpn(more=nat.replace("process", "none"))
+        status, answer = self.apply(service, file, new_keys=[5000])
+        self.assertEqual((status, self.states()), (409, {4096}), answer)
+        self.assertIn("the state of NF 'nat'", answer["error"])
+        self.assert_refused(service, file, 5000)
+        self.applied(service, file, new_keys=[5000], accept_loss=True)
+        self.wait_for_packets(service)
+        self.assertEqual(self.states(), {4096, 5000})
+
     def test_a_service_that_starts_again_starts_no_new_keys(self):
         for place in ("none", "process"):
             with self.subTest(place=place):
                 service = self.serve()
                 self.write_associations(4096)
                 file = self.vpn(place=place)
-                self.applied(service, file, new_keys=True)
+                self.applied(service, file, new_keys=[4096])
                 self.wait_for_packets(service)
                 self.assertEqual(service.end(), 0, service.log())
                 self.write_associations(4096, 5000)
@@ -96,16 +135,16 @@ class NewKeys(ServiceTest):
     def test_a_start_that_failed_leaves_no_consent(self):
         service = self.serve()
         self.write_associations(4096)
-        status, answer = self.apply(service, self.vpn(out="no/folder"), new_keys=True)
+        status, answer = self.apply(service, self.vpn(out="no/folder"), new_keys=[4096])
         self.assertEqual(status, 400, answer)
         self.assertNotIn("keys", answer["error"])
         self.assert_refused(service, self.vpn(), 4096, None)
-        self.applied(service, self.vpn(), new_keys=True)
+        self.applied(service, self.vpn(), new_keys=[4096])
         self.wait_for_packets(service)
         # nor does one that changes a chain, after which that goes on
         self.write_associations(4096, 5000)
         self.vpn(more=", {name: x, type: firewall, isolation: none, config: {rules: none.rules}}")
-        status, answer = self.apply(service, str(self.folder / "a.yaml"), new_keys=True)
+        status, answer = self.apply(service, str(self.folder / "a.yaml"), new_keys=[5000])
         self.assertEqual(status, 400, answer)
         self.assertIn("none.rules", answer["error"])
         self.assert_refused(service, self.vpn(), 5000)
@@ -116,7 +155,7 @@ class NewKeys(ServiceTest):
         shutil.copy(self.folder / "sa.yaml", self.folder / "other.yaml")
         for place in ("none", "process"):
             second = (f", {{name: more, type: ipsec, isolation: {place}, config: {{direction: encrypt, sa: other.yaml}}}}")
-            status, answer = self.apply(service, self.vpn(place=place, more=second), new_keys=True)
+            status, answer = self.apply(service, self.vpn(place=place, more=second), new_keys=[4096])
             self.assertEqual(status, 400, answer)
             self.assertIn("NF 'more': the association with SPI 4096 has the keys of the association with SPI 4096 of NF "
                           "'vpn'", answer["error"])

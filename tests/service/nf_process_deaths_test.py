@@ -46,6 +46,7 @@ class DeathTest(TenantTest):
     def killed(self, how, nfs):
         """Kills the process of the NFs of a chain under way: the chain's report, what was said, and its record."""
         record = self.attacker.folder / "r.jsonl"
+        record.unlink(missing_ok=True)
         pid = self.start(how, nfs, "{generator: {rate: 200000, count: 200000, packet: 200}}", record=str(record),
                          workers=2)
         time.sleep(0.3)
@@ -146,7 +147,7 @@ class Writers(NfProcessTest):
         shutil.copy(f"{DATA}/sa-all.yaml", self.folder / "sa.yaml")
         nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
         seen = []
-        for run, words in enumerate((["--new-keys"], [])):
+        for run, words in enumerate((["--new-keys", "4096,4097,4098"], [])):
             out = self.folder / f"out{run}.pcap"
             rx = "{generator: {rate: 50000, count: 150000, packet: 100, flows: 3}}"
             process = self.start(self.chain("process", [nf], rx=rx, tx=f'{{dpdk: "net_pcap0,tx_pcap={out}"}}'), *words)
@@ -170,7 +171,7 @@ class Writers(NfProcessTest):
         (self.folder / "sa.yaml").write_text(text)
         nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
         process = self.start(self.chain("process", [nf], rx="{generator: {rate: 20000, packet: 100, flows: 3}}",
-                                        tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/out"}}'), "--new-keys")
+                                        tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/out"}}'), "--new-keys", "4096,4097,4098")
         pid = self.pids(process)[0]
         # in place: the process was shown this file, and not its name
         (self.folder / "sa.yaml").write_text(text + """  - spi: 5000

@@ -267,7 +267,7 @@ class Groups(NfProcessTest):
     def test_lines_are_those_of_the_chain_s_own_process(self):
         lines = []
         for how, device, place in (("none", "none", "cpu"), (GROUP, "none", "cpu"), (GROUP, "opencl", "gpu")):
-            record, eve = self.folder / "r.jsonl", self.folder / "e.jsonl"
+            record, eve = (self.folder / f"{name}-{how != 'none'}-{place}" for name in ("record", "eve"))
             self.run_chain(self.chain(how, NFS, device=device, place=place), "--record", record, "--eve", eve)
             lines.append((record.read_text(), eve.read_text()))
         self.assertEqual({json.loads(line)["nf"] for line in lines[0][0].splitlines()}, {"fw", "ids", "vpn", "rt"})
@@ -292,10 +292,13 @@ class Groups(NfProcessTest):
         nfs = [f"{{name: m{i}, type: monitor, isolation: HOW, config: {{max_flows: {100 * (i + 1)}, "
                f"export: [{{format: json, file: flows{i}.jsonl}}]}}}}" for i in range(2)]
         written = []
+        files = [self.folder / f"flows{i}.jsonl" for i in range(2)]
         for how in ("none", GROUP):
             report = self.run_chain(self.chain(how, [nfs[0], NFS[0], nfs[1]]))
             self.assertEqual([nf["process_refusals"] for nf in report["nfs"]], [0, 0, 0])
-            written.append([(self.folder / f"flows{i}.jsonl").read_bytes() for i in range(2)])
+            written.append([file.read_bytes() for file in files])
+            for file in files:
+                file.unlink()
         self.assertNotEqual(written[0][0], written[0][1])
         self.assertEqual(written[1], written[0])
 
@@ -580,7 +583,7 @@ class VendorNfThatWrites(NfProcessTest):
             seen = tally["in_packets"] - tally["unsupported_packets"] - tally["link_local_packets"]
             packets.append(f"{seen}\n")
             self.assertEqual(self.receiver.recv(100).decode(), packets[-1])
-        self.assertEqual((self.folder / "count.txt").read_text(), packets[-1])
+        self.assertEqual((self.folder / "count.txt").read_text(), "".join(packets))
         self.assertEqual((self.folder / "kept" / "tally").read_text(), "".join(packets))
 
     def test_it_is_refused_what_is_not(self):

@@ -6,9 +6,11 @@ somebody's. Most of it needs root, which becomes other users.
 
 import os
 import pathlib
+import signal
 import subprocess
 import unittest
 
+from command import HAS_PROCESSES
 from harness import (ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, TENANTS, VICTIM, Service, ServiceTest, TenantTest, ask, as_user,
                      connect, firewall, wait_for)
 
@@ -77,7 +79,8 @@ class Rights(TenantTest):
         rx = "{generator: {rate: 1000}}"
         self.applied(self.service, self.chain_of(ANN, "a", rx=rx, more=more), user=ANN)
         wait_for(lambda: self.state(self.service, "a") == "running")
-        status, answer = self.apply(self.service, self.chain_of(ANN, "a", rx=rx, more=more + "  device_servers: process\n"))
+        file = self.chain_of(ANN, "a", rx=rx, more=more + "  device_servers: process\n")
+        status, answer = self.apply(self.service, file, accept_loss=True)
         self.assertEqual(status, 400, answer)
         self.assertIn("'device_servers' is process", answer["error"])
         self.assertEqual(self.state(self.service, "a"), "running")
@@ -90,6 +93,34 @@ class Rights(TenantTest):
         wait_for(lambda: self.state(self.service, "a") == "finished")
         self.assertEqual((record.stat().st_uid, record.stat().st_gid), (ANN, ANN))
         self.assertEqual(len(record.read_text().splitlines()), 10)
+
+    def test_a_rotated_output_of_a_user_is_opened_with_his_rights(self):
+        record, flows = self.of_ann / "record", self.of_ann / "flows"
+        place = "process" if HAS_PROCESSES else "none"
+        nfs = [firewall(self.rules(0o600, ANN, ANN))[1:-1].replace("type:", f"isolation: {place}, type:"),
+               f"{{name: m, type: monitor, isolation: none, config: {{active_timeout_s: 1, export: [{{format: json, file: {flows}}}]}}}}",
+               f"{{name: own, type: monitor, isolation: {place},"
+               f" config: {{active_timeout_s: 1, export: [{{format: json, file: {flows}.own}}]}}}}"]
+        outputs = [record, flows, pathlib.Path(f"{flows}.own")]
+        file = self.chain_of(ANN, "a", rx="{generator: {rate: 2000}}", nfs=f"[{', '.join(nfs)}]",
+                             more=f"  outputs: {{record: {record}}}\n")
+        self.applied(self.service, file, user=ANN)
+        for path in outputs:
+            wait_for(lambda path=path: path.exists() and path.stat().st_size > 0)
+            path.rename(f"{path}.1")
+        roots = self.folder / "roots"  # Ann may link to it, but not write to it
+        roots.write_text("precious")
+        self.service.process.send_signal(signal.SIGHUP)
+        for path in outputs:
+            wait_for(lambda path=path: path.exists() and path.stat().st_size > 0)
+            self.assertEqual((path.stat().st_uid, path.stat().st_gid), (ANN, ANN))
+            path.unlink()
+            path.symlink_to(roots)
+        self.service.process.send_signal(signal.SIGUSR1)
+        for path in outputs:
+            wait_for(lambda path=path: f"{path}" in self.service.log())
+        self.assertEqual(self.state(self.service, "a"), "running")
+        self.assertEqual(roots.read_text(), "precious")
 
     def test_a_user_reads_no_file_of_another_through_the_service(self):
         secret = self.rules(0o600, 0, 0)
@@ -207,7 +238,7 @@ class Rights(TenantTest):
         red = "  tenant: red\n"
         self.applied(self.service, self.chain_of(ANN, "a"), user=ANN)
         file = self.chain_of(ANN, "a", more=red, tx=f"{{pcap: {fifo}}}", file="next.yaml")
-        waiting = self.victim.begin_to_apply(file)
+        waiting = self.victim.begin_to_apply(file, accept_loss=True)
         wait_for(lambda: "waiting for a reader" in self.service.log())
         status, answer = self.apply(self.service, self.chain_of(BOB, "b", more=red), user=BOB)
         self.assertEqual((status, answer["error"]), (403, "tenant 'red' is another user's"))

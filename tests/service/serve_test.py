@@ -20,7 +20,7 @@ import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness import BIN, LIMIT_S, PLACE, ServiceTest, firewall, wait_for
+from harness import BIN, DATA, IS_ROOT, LIMIT_S, PLACE, ServiceTest, firewall, wait_for
 
 
 def samples_of(text):
@@ -55,6 +55,22 @@ class Chains(ServiceTest):
         for name in ("a", "b", "c"):
             wait_for(lambda name=name: service.ask("GET", f"/v1/chains/{name}")[1]["tx"]["sent_packets"] > 100)
 
+    def test_the_log_has_the_form_of_its_reader(self):
+        stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
+        (self.folder / "log").touch()
+        of_log = (self.folder / "log").stat()
+        journal = {**os.environ, "JOURNAL_STREAM": f"{of_log.st_dev}:{of_log.st_ino}"}
+        inherited = {**os.environ, "JOURNAL_STREAM": "1:2"}
+        for words, env, form in (((), None, stamp + r" info serves at .*"), ((), journal, r"<6>serves at .*"),
+                                 ((), inherited, stamp + r" info serves at .*"), (("--log", "journal"), None, r"<6>serves at .*"),
+                                 (("--log", "json"), None, r'{"time":"' + stamp + r'","level":"info","message":"serves at .*"}')):
+            with self.subTest(words=words, form=form):
+                begin = len((self.folder / "log").read_bytes())
+                service = self.serve(*words, env=env)
+                self.assertEqual(service.end(), 0)
+                lines = service.log()[begin:].splitlines()
+                self.assertTrue(any(re.fullmatch(form, line) for line in lines), lines)
+
     def test_a_source_that_ends_leaves_a_finished_chain(self):
         service = self.serve()
         self.applied(service, self.chain("a", rx="{generator: {count: 5000}}"))
@@ -80,7 +96,7 @@ class Chains(ServiceTest):
         file = self.chain("a")
         self.applied(service, file)
         self.chain("a", rx="{generator: {count: 700}}")
-        status, _ = self.apply(service, file)
+        status, _ = self.apply(service, file, accept_loss=True)
         self.assertEqual(status, 200)
         wait_for(lambda: self.state(service, "a") == "finished")
         self.assertEqual(service.ask("GET", "/v1/chains/a")[1]["rx"]["received_packets"], 700)
@@ -91,9 +107,10 @@ class Chains(ServiceTest):
         file = self.chain("a", tx=f"{{pcap: {out}}}")
         self.applied(service, file)
         self.chain("a", rx="{generator: {count: 10, packet: 100}}", tx=f"{{pcap: {out}}}")
-        self.applied(service, file)
+        self.applied(service, file, accept_loss=True)
         wait_for(lambda: self.state(service, "a") == "finished")
-        self.assertEqual(out.stat().st_size, 24 + 10 * (16 + 100))  # the old chain writes there no more
+        self.assertEqual(pathlib.Path(f"{out}.1").stat().st_size, 24 + 10 * (16 + 100))  # the old chain's stays
+        self.assertGreater(out.stat().st_size, 24)
 
     def test_a_chain_that_runs_goes_on_with_changed_rules(self):
         service = self.serve()
@@ -132,19 +149,21 @@ class Chains(ServiceTest):
         first = firewall()[1:-1]
         self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]")
         done = self.cli(service, "apply", file, "--dry-run")
-        self.assertEqual(done.stdout, f"a: would be replaced, without loss: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout, f"a: would be replaced: {file}: the NFs are fw, second instead of fw\n")
         done = self.cli(service, "apply", file)
-        self.assertEqual(done.stdout, f"a: running, replaced, without loss: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout, f"a: running, replaced: {file}: the NFs are fw, second instead of fw\n")
         self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)
         self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
         done = self.cli(service, "apply", file, "--workers", "1")
-        self.assertEqual(done.stdout, f"a: running, replaced, without loss: {file}: 'workers' of 'spec' has changed\n")
+        self.assertEqual(done.stdout, f"a: running, replaced: {file}: 'workers' of 'spec' has changed\n")
         # the same key of the file is no change
         self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]", more="  workers: 1\n")
         self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
         record = self.folder / "record"
-        done = self.cli(service, "apply", file, "--record", str(record))
-        self.assertEqual(done.stdout, f"a: running, replaced, with loss: {file}: 'outputs' of 'spec' has changed\n")
+        done = self.cli(service, "apply", file, "--record", str(record), "--accept-loss")
+        reason = f"{file}: 'outputs' of 'spec' has changed"
+        self.assertEqual(done.stdout, f"a: running, replaced: {reason}\n  lost packets that arrive during the replacement "
+                                      f"({reason})\n")
         wait_for(lambda: record.stat().st_size > 0)
         status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
         self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
@@ -198,10 +217,10 @@ class Chains(ServiceTest):
             self.assertEqual(len(reader.read(24)), 24)
         self.assertEqual(service.end(), 0)
 
-    def applying(self, service, file, waiting="waiting for a reader"):
+    def applying(self, service, file, *words, waiting="waiting for a reader"):
         """The program that applies the file, when the chain waits for who reads its output or writes its input."""
         waits = service.log().count(waiting)
-        program = subprocess.Popen([BIN, "apply", file, "--socket", service.socket], stdout=subprocess.DEVNULL,
+        program = subprocess.Popen([BIN, "apply", file, *words, "--socket", service.socket], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: [program.kill(), program.communicate()])
         wait_for(lambda: service.log().count(waiting) > waits)
@@ -213,7 +232,7 @@ class Chains(ServiceTest):
         for (end, words), (method, resource, left) in itertools.product(
                 (("tx", "waiting for a reader"), ("rx", "waiting for a capture")),
                 (("POST", "/v1/chains/a/stop", ["stopped"]), ("DELETE", "/v1/chains/a", []))):
-            waiting = self.applying(service, self.chain("a", **{end: f"{{pcap: {self.folder}/fifo}}"}), words)
+            waiting = self.applying(service, self.chain("a", **{end: f"{{pcap: {self.folder}/fifo}}"}), waiting=words)
             chains = service.ask("GET", "/v1/chains")[1]["chains"]
             self.assertEqual([(each["name"], each["state"]) for each in chains], [("a", "starting")])
             self.assertEqual(service.ask(method, resource)[0], 200)
@@ -228,7 +247,7 @@ class Chains(ServiceTest):
         os.mkfifo(self.folder / "fifo")
         file = self.chain("a")
         self.applied(service, file)
-        waiting = self.applying(service, self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"))
+        waiting = self.applying(service, self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"), "--accept-loss")
         self.assertEqual(self.state(service, "a"), "running")  # the old one
         status, answer = service.ask("POST", "/v1/chains/a/stop")
         self.assertEqual((status, answer["state"]), (200, "stopped"))
@@ -313,7 +332,7 @@ class Chains(ServiceTest):
         for options, says in (({"wrokers": 1}, "unknown 'wrokers'"), ({"workers": 0}, "from 1 to 256"),
                               ({"workers": "2"}, "from 1 to 256"), ({"record": "here"}, "whole path"),
                               ({"tx": "pcap:here"}, "whole path"), ({"pushdown": "maybe"}, "on, off"),
-                              ({"new_keys": 1}, "true, false"), ({"cores": "x"}, "cores"), ({"device": 3}, "a string")):
+                              ({"new_keys": True}, "a list of SPIs, as [4096, 4097]"), ({"cores": "x"}, "cores"), ({"device": 3}, "a string")):
             status, answer = self.apply(service, file, **options)
             self.assertEqual(status, 400, answer)
             self.assertIn(says, answer["error"])
@@ -503,6 +522,20 @@ class Commands(ServiceTest):
         self.assertEqual((frame[1]["received_pps"], frame[1]["state"]), (0, "finished"))
         self.assertRegex(self.cli(service, "top", "--once").stdout, r"a +running +[\d.]+ kpps +[\d.]+ [kM]bps ")
 
+    def test_alerts_and_load_are_shown(self):
+        service = self.serve()
+        rules = self.folder / "ids.rules"
+        rules.write_text('alert ip any any -> any any (msg:"a"; sid:1;)\n')
+        self.applied(service, self.chain("a", nfs=f"[{{name: ids, type: nids, config: {{rules: {rules}}}}}]"))
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["nfs"][0]["alerts"] > 1000)
+        nf, = json.loads(self.cli(service, "top", "--once", "--json").stdout)["chains"][0]["nfs"]
+        self.assertGreater(nf["alerts_per_second"], 0)
+        self.assertGreater(nf["load"], 0)
+        self.assertRegex(self.cli(service, "top", "--once").stdout, r"ids +\w+ +[\d.]+ kpps +\d+ % +alerts [\d.]+ k?/s")
+        text = self.cli(service, "get", "a").stdout
+        self.assertRegex(text, r"passed \d+, alerts \d+, busy [\d.]+ s")
+        self.assertRegex(text, r"latency  \d+ us at most for half of the packets")
+
     def test_without_a_service_the_command_says_how_to_start_one(self):
         done = subprocess.run([BIN, "get", "--socket", self.folder / "none"], capture_output=True, text=True, check=False,
                               timeout=LIMIT_S)
@@ -573,18 +606,30 @@ class Lifecycle(ServiceTest):
         self.assertIn("is not a socket", done.stderr)
         self.assertEqual((self.folder / "s").read_text(), "mine")
 
+    def mend_broken(self):
+        """Makes the chain file "broken" a good one."""
+        rules = self.folder / "own.rules"
+        rules.write_text(pathlib.Path(f"{DATA}/fw.rules").read_text())
+        self.chain("broken", nfs=firewall(rules))
+
+    def break_broken(self):
+        """Neither this file nor the last spec can run."""
+        (self.folder / "own.rules").write_text("deny")
+        self.chain("broken", nfs="[{name: x, type: firewal}]")
+
     def test_chains_come_back_with_the_service(self):
         service = self.serve()
         self.applied(service, self.chain("runs", more="  tenant: red\n"), workers=1)
         self.applied(service, self.chain("stopped"))
         self.applied(service, self.chain("ended", rx="{generator: {count: 10}}"))
-        self.applied(service, self.chain("broken", nfs=firewall()))
+        self.mend_broken()
+        self.applied(service, str(self.folder / "broken.yaml"))
         self.applied(service, self.chain("deleted"))
         service.ask("POST", "/v1/chains/stopped/stop")
         service.ask("DELETE", "/v1/chains/deleted")
         wait_for(lambda: self.state(service, "ended") == "finished")
         self.assertEqual(service.end(), 0)
-        self.chain("broken", nfs="[{name: x, type: firewal}]")
+        self.break_broken()
         service = self.serve()
         wait_for(lambda: self.state(service, "runs") == "running")
         wait_for(lambda: self.state(service, "broken") == "failed")
@@ -593,8 +638,45 @@ class Lifecycle(ServiceTest):
         self.assertEqual((chains["runs"]["tenant"], chains["runs"]["options"]), ("red", {"workers": 1}))
         self.assertEqual((chains["stopped"]["state"], chains["ended"]["state"]), ("stopped", "stopped"))
         self.assertIn("unknown NF type 'firewal'", chains["broken"]["error"])
-        self.chain("broken", nfs=firewall())
-        self.assertEqual(self.applied(service, str(self.folder / "broken.yaml"))["state"], "running")
+        wait_for(lambda: "retry    in " in self.cli(service, "get", "broken").stdout)
+        self.mend_broken()
+        wait_for(lambda: self.state(service, "broken") == "running")  # as it is started again
+        self.assertIsNone(service.ask("GET", "/v1/chains/broken")[1]["retry_s"])
+
+    @unittest.skipUnless(IS_ROOT, "interfaces are made by root")
+    def test_a_chain_runs_again_when_its_interface_returns(self):
+        ends = ("retry0", "retry1")
+        make = ["ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1]]
+        remove = ["ip", "link", "delete", ends[0]]
+        self.addCleanup(subprocess.run, remove, check=False, stderr=subprocess.DEVNULL)
+        service = self.serve()
+        subprocess.run(make, check=True)
+        for end in ends:
+            subprocess.run(["ip", "link", "set", end, "up"], check=True)
+        self.applied(service, self.chain("a", rx=f"{{dev: {ends[0]}}}"))
+        subprocess.run(remove, check=True)
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["retry_s"] is not None)
+        subprocess.run(make, check=True)
+        for end in ends:
+            subprocess.run(["ip", "link", "set", end, "up"], check=True)
+        wait_for(lambda: self.state(service, "a") == "running")
+
+    def test_a_failed_chain_is_not_started_after_a_stop_nor_is_one_that_reads_a_capture(self):
+        service = self.serve()
+        self.mend_broken()
+        self.applied(service, str(self.folder / "broken.yaml"))
+        self.assertEqual(service.end(), 0)
+        self.break_broken()
+        service = self.serve()
+        wait_for(lambda: service.ask("GET", "/v1/chains/broken")[1]["retry_s"] is not None)
+        self.assertEqual(service.ask("POST", "/v1/chains/broken/stop")[0], 200)
+        self.mend_broken()
+        self.applied(service, self.chain("full", rx="{generator: {rate: 1000}}", tx="{pcap: /dev/full}"))
+        wait_for(lambda: self.state(service, "full") == "failed")
+        begin = len(service.log())
+        self.applied(service, self.chain("other", nfs="[{name: x, type: monitor}]"))
+        wait_for(lambda: service.ask("GET", "/v1/chains/other")[1]["rx"]["received_packets"] > 2000)  # some rounds later
+        self.assertNotIn("started again", service.log()[begin:])
 
     def test_a_killed_service_starts_its_chains_again(self):
         service = self.serve()
@@ -649,7 +731,9 @@ class Lifecycle(ServiceTest):
         resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, before)
         self.assertEqual([(each["name"], each["state"]) for each in service.ask("GET", "/v1/chains")[1]["chains"]],
                          [("old", "running")])
-        self.assertEqual(os.listdir(self.folder / "state"), ["old.json"])
+        self.assertEqual(sorted(os.listdir(self.folder / "state")), ["history", "old.json"])
+        self.assertEqual(os.listdir(self.folder / "state" / "history"), ["old.d"])
+        self.assertEqual(len(os.listdir(self.folder / "state" / "history" / "old.d")), 1)
         self.applied(service, str(self.folder / "new.yaml"))
 
 

@@ -177,6 +177,19 @@ class Nginx(Stack):
         self.assertEqual(failures, [])
         self.assertGreaterEqual(len(served), 4)
 
+    def test_an_engine_copies_for_the_workers_of_each_reload(self):
+        with self.serve(2, ("--copy", "async", "--engine", "opencl")) as stack:
+            for _ in range(5):
+                before = set(self.workers())
+                os.kill(int((self.folder / "nginx.pid").read_text()), signal.SIGHUP)
+                wait_for(lambda: not before & set(self.workers()), "new workers")
+                for _ in range(4):
+                    _, body = self.request(self.client(STACK[0]), "GET", "/on/f65536")
+                    self.assertEqual(body, self.files["f65536"])
+        report = stack.report()
+        self.assertEqual((report["pieces"]["cpu"], report["copies"]["lost_engines"]), (0, 0), report)
+        self.assertGreater(report["copies"]["engine"], 20)
+
     def test_a_killed_worker_costs_its_own_connections(self):
         with self.serve(3):
             connections, owners = [], []
@@ -218,7 +231,8 @@ class Nginx(Stack):
             connection = self.client(STACK[0])
             self.request(connection, "GET", "/on/f1000")
             workers = set(self.workers())
-            os.kill(stack.processes("catena-stack")[0], signal.SIGKILL)
+            killed = stack.processes("catena-stack")
+            os.kill(killed[0], signal.SIGKILL)
             # the next stack knows nothing of the connection, and says so when bytes come
             with self.assertRaises(OSError):
                 while True:
@@ -228,7 +242,17 @@ class Nginx(Stack):
             for address in STACK * 2:
                 again = self.client(address)
                 self.assertEqual(self.request(again, "GET", "/on/f65536")[1], self.files["f65536"])
+            self.assertNotIn(stack.processes("catena-stack"), ([], killed), "another one serves")
+            served = set()
+
+            def all_serve():
+                served.add(int(self.request(self.client(STACK[0]), "GET", "/on/f1000")[0].headers["X-Worker"]))
+                return served == workers
+
+            # each tries every 100 ms
+            wait_for(all_serve, "a request of each worker, attached again")
             self.assertEqual(set(self.workers()), workers)
+        self.assertEqual(stack.report()["restarts"], 1)
 
     @needs("wrk", "ab")
     def test_many_connections(self):

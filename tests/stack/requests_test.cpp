@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests for bodies of mixed sizes, for every configuration of copies and every copy engine of this machine, one that
-// fails among them: each body equals what was asked for, and sessions and buffers are all back at the end.
+// fails among them: each body equals what was asked for, and sessions and buffers are all back at the end. Beside
+// faulty engines a second application has illegal copies, and is served by the CPU after its first one.
 //   CATENA_REQUESTS: of each pair (10,000)
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -34,6 +35,8 @@ constexpr std::size_t kPeers = 48;
 constexpr std::uint32_t kMostBytes = 256 * 1024;
 constexpr std::size_t kPatternBytes = 65'521;  ///< a prime: pieces of one body begin anywhere in it
 constexpr const char* kFaulty = "faulty";      ///< of several engines that fail, one after another
+constexpr std::size_t kLost = 4;               ///< of these, that are lost
+constexpr std::uint16_t kIllegalPort = 81;     ///< of the application whose copies the others refuse
 
 using Random = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
 
@@ -67,16 +70,16 @@ Request random_request(Random& random) {
   return {.bytes = 1 + random() % most, .begin = static_cast<std::uint32_t>(random() % kPatternBytes)};
 }
 
-/// An application that answers requests, one after another in each session.
+/// An application that answers requests at `port`, one after another in each session.
 class Server {
  public:
-  explicit Server(Attachment& attachment) : attachment_(&attachment) {}
+  Server(Attachment& attachment, std::uint16_t port) : attachment_(&attachment), port_(port) {}
 
   void step() {
     std::array<catena_event, 64> events{};
     while (attachment_->events(events) > 0) {
     }
-    for (catena_session session = 0; attachment_->accept(LocalStack::kPort, session) == 0;) {
+    for (catena_session session = 0; attachment_->accept(port_, session) == 0;) {
       open_.push_back({session, {}, 0});
     }
     std::erase_if(open_, [this](Open& open) { return !serve(open); });
@@ -130,29 +133,32 @@ class Server {
   }
 
   Attachment* attachment_;
+  std::uint16_t port_;
   std::vector<Open> open_;
 };
 
-/// The peers, each with one request under way.
+/// The peers of one port, each with one request under way. A peer whose connection is reset connects and asks again.
 class Peers {
  public:
-  Peers(FakeTcp& tcp, std::uint64_t requests, std::uint32_t seed) : tcp_(&tcp), left_(requests), random_(seed) {}
+  Peers(FakeTcp& tcp, std::uint16_t port, std::size_t peers, std::uint64_t requests, std::uint32_t seed)
+      : tcp_(&tcp), port_(port), max_peers_(peers), left_(requests), random_(seed) {}
 
   void connect() {
-    while (asked_.size() < kPeers && tcp_->connect(LocalStack::kPort)) {
-      asked_.emplace_back();
-      ask(asked_.size() - 1);
+    while (peers_.size() < max_peers_ && tcp_->connect(port_)) {
+      peers_.push_back({.connection = tcp_->all().size() - 1, .asked = {}});
+      ask(peers_.back());
     }
   }
   void step() {
-    for (std::size_t peer = 0; peer < asked_.size(); ++peer) {
-      FakeTcp::Connection& connection = tcp_->all()[peer];
+    for (Peer& peer : peers_) {
+      FakeTcp::Connection& connection = tcp_->all()[peer.connection];
       if (connection.is_over) {
+        ask_again(peer);
         continue;
       }
-      tcp_->acknowledge(peer, 1 + random_() % (2 * kMostBytes));
-      if (asked_[peer].bytes != 0 && connection.arrived.size() >= asked_[peer].bytes) {
-        wrong += std::ranges::equal(connection.arrived, body_of(asked_[peer])) ? 0 : 1;
+      tcp_->acknowledge(peer.connection, 1 + random_() % (2 * kMostBytes));
+      if (peer.asked.bytes != 0 && connection.arrived.size() >= peer.asked.bytes) {
+        wrong += std::ranges::equal(connection.arrived, body_of(peer.asked)) ? 0 : 1;
         ++answered;
         connection.arrived.clear();
         ask(peer);
@@ -160,27 +166,44 @@ class Peers {
     }
   }
   bool is_over() const {
-    return left_ == 0 && std::ranges::all_of(tcp_->all(), [](auto const& each) { return each.is_over; });
+    return left_ == 0 && std::ranges::all_of(peers_, [this](Peer const& peer) {
+             return peer.asked.bytes == 0 && tcp_->all()[peer.connection].is_over;
+           });
   }
   std::uint64_t answered = 0;
   std::uint64_t wrong = 0;
+  std::uint64_t resets = 0;
 
  private:
-  void ask(std::size_t peer) {
+  struct Peer {
+    std::size_t connection;
+    Request asked;  ///< without bytes: nothing
+  };
+  void ask(Peer& peer) {
     if (left_ == 0) {
-      asked_[peer] = {};
-      tcp_->close_as_peer(peer);
+      peer.asked = {};
+      tcp_->close_as_peer(peer.connection);
       return;
     }
     --left_;
-    asked_[peer] = random_request(random_);
-    EXPECT_TRUE(tcp_->send(peer, std::as_bytes(std::span(&asked_[peer], 1))));
+    peer.asked = random_request(random_);
+    send(peer);
   }
+  void ask_again(Peer& peer) {
+    if (peer.asked.bytes != 0 && tcp_->connect(port_)) {
+      ++resets;
+      peer.connection = tcp_->all().size() - 1;
+      send(peer);
+    }
+  }
+  void send(Peer const& peer) { EXPECT_TRUE(tcp_->send(peer.connection, std::as_bytes(std::span(&peer.asked, 1)))); }
 
   FakeTcp* tcp_;
+  std::uint16_t port_;
+  std::size_t max_peers_;
   std::uint64_t left_;
   Random random_;
-  std::vector<Request> asked_;  ///< by peer; no bytes: none
+  std::vector<Peer> peers_;
 };
 
 /// The engines of a case; `scripts` are those of faulty ones.
@@ -198,9 +221,10 @@ std::vector<hostcopy::AcceleratorPool::Member> members_of(std::string const& nam
   return members;
 }
 
-/// Each fails later than the one before, each in another way; the last one stays.
+/// kLost engines, of which each fails later than the one before, in another way. Two more stay, and make all copies but
+/// the illegal ones.
 std::vector<FaultyEngineScript> faults_of(std::string const& name, std::uint64_t requests) {
-  std::vector<FaultyEngineScript> scripts(name == kFaulty ? 5 : 0);
+  std::vector<FaultyEngineScript> scripts(name == kFaulty ? kLost + 2 : 0);
   const auto share = static_cast<std::uint32_t>(requests / 64);
   for (std::uint32_t i = 0; i < scripts.size(); ++i) {
     scripts[i] = {.seed = i + 1, .mean_polls = 1 + i % 3, .is_ordered = i % 2 == 0};
@@ -269,22 +293,42 @@ TEST_P(Requests, get_their_bodies) {
       has_engine ? members_of(GetParam().engine, scripts) : std::vector<hostcopy::AcceleratorPool::Member>(), 1,
       accelerator);
   const std::unique_ptr<Attachment> attachment = stack.attach();
+  const std::unique_ptr<Attachment> illegal = stack.attach();
+  for (std::size_t i = kLost; i < scripts.size(); ++i) {
+    scripts[i].illegal_memory = stack.last_segment();
+    scripts[i].with_illegal = GetParam().mode == CopyMode::kSync ? FaultyEngineScript::Illegal::kRefused
+                                                                 : FaultyEngineScript::Illegal::kFailed;
+  }
   ASSERT_EQ(stack.listen(*attachment), 0);
-  Server server(*attachment);
-  Peers peers(stack.tcp, requests, 2);
-  for (std::uint64_t round = 0; !peers.is_over() || server.sessions() > 0; ++round) {
+  ASSERT_EQ(stack.listen(*illegal, kIllegalPort), 0);
+  Server server(*attachment, LocalStack::kPort);
+  Server illegal_server(*illegal, kIllegalPort);
+  Peers peers(stack.tcp, LocalStack::kPort, kPeers, requests, 2);
+  const std::uint64_t illegal_requests = is_faulty ? requests / 8 : 0;
+  Peers illegal_peers(stack.tcp, kIllegalPort, is_faulty ? kPeers / 12 : 0, illegal_requests, 3);
+  const auto is_over = [&] {
+    return peers.is_over() && illegal_peers.is_over() && server.sessions() + illegal_server.sessions() == 0;
+  };
+  for (std::uint64_t round = 0; !is_over(); ++round) {
     ASSERT_LT(round, 1000 * requests) << "it hangs after " << peers.answered << " answers";
     peers.connect();
+    illegal_peers.connect();
     stack.poll();
     server.step();
+    illegal_server.step();
     stack.poll();
     peers.step();
+    illegal_peers.step();
   }
   for (int i = 0; i < 1000; ++i) {
     stack.poll();  // what engines still hold
   }
   EXPECT_EQ(peers.answered, requests);
-  EXPECT_EQ(peers.wrong, 0U);
+  EXPECT_EQ(peers.wrong + illegal_peers.wrong, 0U);
+  EXPECT_EQ(peers.resets, 0U);
+  EXPECT_EQ(illegal_peers.answered, illegal_requests) << "its copies are the CPU's after the first illegal one";
+  EXPECT_EQ(illegal_peers.resets > 0, is_faulty);
+  EXPECT_EQ(stack.server.counters().failed, illegal_peers.resets);
   EXPECT_EQ(stack.tcp.faults, 0U);
   EXPECT_EQ(stack.tcp.connections(), 0U);
   EXPECT_EQ(stack.buffers_in_use(), 0U);
@@ -292,7 +336,8 @@ TEST_P(Requests, get_their_bodies) {
     // but in this mode, the CPU makes what a slow engine has no room for
     const std::uint64_t least = GetParam().mode == CopyMode::kSync ? requests / 16 : 0;
     EXPECT_GT(stack.accelerator().counters().by_engine, least);
-    EXPECT_EQ(stack.accelerator().counters().losses, is_faulty ? 4U : 0U);
+    EXPECT_EQ(stack.accelerator().counters().losses, is_faulty ? kLost : 0U);
+    EXPECT_EQ(stack.accelerator().counters().quarantined, is_faulty ? 1U : 0U);
   }
 }
 

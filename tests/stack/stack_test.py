@@ -17,11 +17,14 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from stack_run import BIN, LIMIT_S, STACK, StackRun, connect, enter_namespace
 
@@ -31,8 +34,9 @@ PORT = 8080
 # the engines that every machine has; that of a GPU has a test of its own
 ENGINES = ("cpu-stream", "opencl", "dmadev-skeleton")
 # each way of copying
-WAYS = [["--copy", "reference"], ["--copy", "cpu"]] + [["--copy", mode, "--engine", engine, *more] for engine in ENGINES
-                                                       for mode, *more in (["sync"], ["async"], ["full", "--threshold", "4096"])]
+WAYS = [["--copy", "reference"], ["--copy", "cpu"], ["--copy", "async", "--engine", "opencl,cpu-stream"],
+        *(["--copy", mode, "--engine", engine, *more] for engine in ENGINES
+          for mode, *more in (["sync"], ["async"], ["full", "--threshold", "4096"]))]
 
 
 def setUpModule():
@@ -257,6 +261,68 @@ class Sandboxes(unittest.TestCase):
         self.assertTrue(seen["devices"] and seen["addresses"] and seen["scratch"], seen)
 
 
+class Neighbours(unittest.TestCase):
+    def test_are_served_beside_a_program_that_never_reads(self):
+        silent = f"import socket, time; listener = socket.create_server(('', {PORT + 1})); peers = [listener.accept() for _ in range(20)]; time.sleep(600)"
+        with run("sh", "-c", f'python3 -c "{silent}" & exec {ECHO} {PORT}') as stack, contextlib.ExitStack() as peers:
+            for _ in range(20):
+                peer = peers.enter_context(connect(STACK[0], PORT + 1, patience=LIMIT_S))
+                peer.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    while True:
+                        peer.send(bytes(1 << 16))
+            for size in (1, 3_000_000):
+                data = random.Random(size).randbytes(size)
+                self.assertEqual(echoed(data), data)
+            self.assertEqual(stack.report()["violations"], 0)
+
+
+class Metrics(unittest.TestCase):
+    def samples(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=LIMIT_S) as response:
+            self.assertIn("version=0.0.4", response.headers["Content-Type"])
+            lines = response.read().decode().splitlines()
+        values = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {name: int(value) for name, value in values}
+
+    def test_have_the_share_of_each_part_and_are_all_in_their_page(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        address = f"127.0.0.1:{self.port}"
+        options = ["--metrics", address, "--copy", "async", "--engine", "cpu-stream"]
+        parts = [f'catena_stack_part_cycles_total{{part="{part}"}}'
+                 for part in ("port", "tcp", "session", "copy", "poll", "post_copy", "idle")]
+        with run(ECHO, str(PORT), options=options):
+            first = self.samples()
+            data = random.Random(3).randbytes(3_000_000)
+            self.assertEqual(echoed(data), data)
+            wait_for(lambda: self.samples()["catena_stack_sent_bytes_total"] == len(data))
+            last = self.samples()
+            for path, body, expected in (("/", None, 404), ("/metrics", b"x", 405)):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(f"http://{address}{path}", data=body, timeout=LIMIT_S)
+                self.assertEqual(refused.exception.code, expected)
+        for part in parts:
+            self.assertGreater(last[part], first.get(part, 0), part)
+        for samples in (first, last):
+            self.assertLessEqual(sum(samples[part] for part in parts), samples["catena_stack_cycles_total"])
+        # the rest is since the last change of part
+        self.assertGreater(sum(last[part] for part in parts), 0.9 * last["catena_stack_cycles_total"])
+        self.assertGreater(last['catena_stack_pieces_total{by="engine"}'], 0)
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+        for name in last:
+            self.assertIn(f"`{name.partition('{')[0]}`", page)
+        named = set(re.findall(r"`(catena_stack_\w+)`", page))
+        self.assertEqual(named, {name.partition("{")[0] for name in last})
+
+    def test_an_address_that_is_none_is_refused(self):
+        done = subprocess.run([BIN, "stack", "run", "--metrics", "9465", "--", "true"], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("127.0.0.1:", done.stderr)
+
+
 class Ends(unittest.TestCase):
     def test_an_application_that_is_killed_resets_its_connections(self):
         with run("sh", "-c", f"{ECHO} {PORT} & wait") as stack:
@@ -347,7 +413,7 @@ class Ends(unittest.TestCase):
 class Refusals(unittest.TestCase):
     def test_wrong_options_say_what_to_write(self):
         for words, said in ((["--address", "10.0.0.300/24"], "write 10.123.0.2/24"), (["--copy", "dma"], "one of reference, cpu"),
-                            (["--sessions", "1000"], "powers of two"), (["--engine", "nothing"], "--engine"),
+                            (["--sessions", "1000"], "powers of two"), (["--engine", "nothing"], "--engine"), (["--engine", "cpu,nothing"], "--engine"),
                             (["--threshold", "010"], "no decimal number"),
                             (["--copy", "sync", "--engine", "cpu-stream", "--threshold", "4096"], "write --copy full"),
                             (["--rx", "32"], "--rx (64 to 1024 KiB)"), (["--rx", "4194368"], "--rx (64 to 1024 KiB)"),
@@ -363,6 +429,42 @@ class Refusals(unittest.TestCase):
                                   check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(said, done.stderr)
+
+    def test_a_program_that_loads_no_library_is_refused(self):
+        def program(*segments):
+            """An executable file with these segments, each a type and its bytes."""
+            at = 64 + 56 * len(segments)
+            headers = contents = b""
+            for kind, content in segments:
+                headers += struct.pack("<IIQQQQQQ", kind, 4, at + len(contents), 0, 0, len(content), len(content), 4)
+                contents += content
+            return struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 62, 1, 0, 64, 0, 0, 64, 56, len(segments), 0, 0,
+                               0) + headers + contents
+        interp, note = 3, 4
+        loader = (interp, b"/lib64/ld-linux-x86-64.so.2\0")
+        go = (note, struct.pack("<III", 4, 8, 4) + b"Go\0\0" + b"buildid\0")
+        gnu = (note, struct.pack("<III", 4, 4, 3) + b"GNU\0" + b"\1\2\3\4")
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+            def said_of(content, name=None):
+                path = pathlib.Path(folder, "server")
+                path.write_bytes(content)
+                path.chmod(0o755)
+                done = subprocess.run([BIN, "stack", "run", "--", name or path], capture_output=True, text=True, timeout=LIMIT_S,
+                                      check=False, env=environment)
+                self.assertNotEqual(done.returncode, 0)
+                return done.stderr
+            self.assertIn("server is linked statically", said_of(program(gnu)))
+            self.assertIn("link it dynamically to libc, or write it with catena/session.h", said_of(program()))
+            self.assertIn("server is written in Go", said_of(program(go)))
+            self.assertIn("server is written in Go", said_of(program(loader, gnu, go)), "it uses C libraries")
+            self.assertIn("server is written in Go", said_of(program(loader, (note, gnu[1] + go[1])), "server"), "by PATH")
+            for content in (program(loader, gnu), b"exit 3\n", b"#!\nexit 3\n"):
+                self.assertNotIn("the stack cannot serve it", said_of(content))
+            os.rename(pathlib.Path(folder, "server"), pathlib.Path(folder, "interpreter"))
+            pathlib.Path(folder, "interpreter").write_bytes(program(go))
+            self.assertIn("interpreter is written in Go", said_of(f"#! {folder}/interpreter -x\n".encode()))
 
     def test_a_second_stack_at_the_addresses_of_another_one(self):
         with run(ECHO, str(PORT)):

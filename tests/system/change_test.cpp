@@ -259,6 +259,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Place{"gpu_shards", "on: gpu, ", "on: gpu, ", "  shards: 2\n", 2},
                       Place{"small_units", "", "on: gpu, ", "  tuning: {unit_packets: 16}\n", 2},
                       Place{"process", "isolation: process, ", "", ""},
+                      Place{"process_auto_units", "isolation: process, ", "", "  tuning: {unit_packets: auto}\n"},
                       Place{"processes", "isolation: process, ", "isolation: process, ", "", 2},
                       Place{"process_group", "isolation: {group: g}, ", "isolation: {group: g}, ", ""}),
     [](auto const& place) { return place.param.name; });

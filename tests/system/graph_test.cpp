@@ -99,6 +99,29 @@ TEST_P(SameBytesOfGraph, for_placements_devices_modes_workers_and_shards) {
 INSTANTIATE_TEST_SUITE_P(Random, SameBytesOfGraph, ::testing::Range(0U, 12U),
                          [](auto const& test) { return std::to_string(test.param); });
 
+/// A graph with such an NF has one shard, whose instance has all packets, ports and associations.
+TEST(Graph, an_nf_with_shards_of_its_own_decides_the_same_whatever_their_number) {
+  constexpr const char* kRows =
+      "  graph:\n    - {from: rx, match: {protocol: udp}, to: fw}\n    - {from: [rx, fw], to: nf}\n"
+      "    - {from: nf, to: tx}\n";
+  std::string const& capture = clear_traffic()[0].capture;
+  for (NfText const& nf :
+       std::vector<NfText>{{"nf", "nat", "inside: 10.0.0.0/8, external: 203.0.113.1, ports: 2000-2999"},
+                           {"nf", "lb", lb_config_for(capture)},
+                           {"nf", "ipsec", fmt::format("direction: encrypt, sa: {}", data_file("chain/sa-all.yaml"))},
+                           {"nf", "monitor", fmt::format("export: [{{format: json, file: {}}}]", kFlowsFile)}}) {
+    SCOPED_TRACE(nf.type);
+    const std::vector<NfText> nfs{
+        {"fw", "firewall", fmt::format("rules: {}, default: allow", data_file("chain/fw.rules"))}, nf};
+    const Result<ChainOutput> one = run_chain({nfs, 0, capture, "none", kRows, 1});
+    ASSERT_TRUE(one.ok()) << one.status();
+    const Result<ChainOutput> three = run_chain({nfs, 0, capture, "none", concat("  shards: 3\n", kRows), 1});
+    ASSERT_TRUE(three.ok()) << three.status();
+    EXPECT_EQ(three->flows.empty(), nf.type != "monitor");
+    expect_same_set(*three, *one, nf.type);
+  }
+}
+
 /// What libpcap's filter `expression` says of each frame of a capture, behind VLAN tags, too.
 std::vector<bool> met_by_filter(std::string const& capture, std::string const& expression) {
   std::array<char, PCAP_ERRBUF_SIZE> error{};

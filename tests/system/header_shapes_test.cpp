@@ -24,6 +24,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
@@ -456,12 +457,13 @@ TEST_F(HeaderShapes, ipsec_selectors) {
 }
 
 TEST_F(HeaderShapes, the_monitor) {
-  // one file for all places, written anew by each: what a device exports is compared, too
+  // one file for all places, removed before each: what a device exports is compared, too
   std::vector<std::string> exports;
   std::vector<device::Device*> places{nullptr};
   places.insert(places.end(), nf::testing::devices().begin(), nf::testing::devices().end());
   for (device::Device* place : places) {
     nf::Descriptor const& descriptor = *nf::builtin_nfs().find("monitor").value();
+    std::filesystem::remove(folder_.path("flows.jsonl"));
     auto made = nf::testing::make_nf(descriptor, "{export: [{format: json, file: flows.jsonl}]}", folder_.path());
     ASSERT_TRUE(made.ok()) << made.status();
     const auto result = nf::testing::run(descriptor, *std::move(made), frames(), place);

@@ -98,7 +98,7 @@ class Folder:
         chain = self.write_chain(vpn("before.yaml", more=", state: before"), file="before-chain.yaml",
                                  rx="{generator: {packet: 128, rate: 2000}}",
                                  tx=f'{{dpdk: "net_pcap0,tx_pcap={before}"}}')
-        with Run(self, chain, "--new-keys") as run:
+        with Run(self, chain, "--new-keys", str(spi)) as run:
             wait_for(lambda: before.exists() and before.stat().st_size > 10_000, run.process)
             run.process.kill()
             run.process.wait(TIMEOUT_S)
@@ -112,7 +112,7 @@ class Folder:
 class Run:
     """A chain that runs, and follows its file."""
 
-    OUTCOMES = ("chain replaced without packet loss", "the chain keeps running unchanged", ": changed: ", "nothing has changed")
+    OUTCOMES = ("chain replaced", "the chain keeps running unchanged", ": changed: ", "nothing has changed")
 
     def __init__(self, folder, chain, *words):
         self.folder = folder
@@ -156,6 +156,9 @@ class KeysTest(unittest.TestCase):
         os.chmod(scratch.name, 0o755)
         return Folder(scratch.name)
 
+    def command(self, *words):
+        return subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+
     def assert_unbroken(self, numbers, spi, first=1):
         of_spi = [number for each, number in numbers if each == spi]
         self.assertEqual(of_spi, list(range(first, first + len(of_spi))), f"numbers of SPI {spi}")
@@ -163,8 +166,8 @@ class KeysTest(unittest.TestCase):
     def assert_refused(self, run, said, spi=5000):
         self.assertIn("the chain keeps running unchanged", said)
         self.assertIn(f"no state of the association with SPI {spi}, and its keys are refused", said)
-        self.assertIn("--new-keys", said)
-        self.assertNotIn("chain replaced without packet loss", said)
+        self.assertIn(f"pass --new-keys {spi} to `catena run` or `catena apply`", said)
+        self.assertNotIn("chain replaced", said)
         self.assertNotIn(spi, run.folder.states())
 
 
@@ -179,7 +182,7 @@ class Following(KeysTest):
                 self.assertGreater(used, 1)
                 folder.write_associations(association(4096))
                 chain = folder.write_chain(vpn("sa.yaml", place=place), shards)
-                with Run(folder, chain, "--new-keys") as run:
+                with Run(folder, chain, "--new-keys", "4096") as run:
                     run.wait_for_packets()
                     folder.write_associations(association(5000), association(4096))
                     self.assert_refused(run, run.follow())
@@ -202,14 +205,14 @@ class Following(KeysTest):
                 (folder.path / "all.rules").write_text("allow any any any any any\n")
                 folder.write_associations(association(4096))
                 chain = folder.write_chain(vpn("sa.yaml", place=place))
-                with Run(folder, chain, "--new-keys") as run:
+                with Run(folder, chain, "--new-keys", "4096") as run:
                     run.wait_for_packets()
                     for nfs in (firewall + vpn("sa.yaml", place=place), vpn("sa.yaml", place=place)):
                         folder.write_chain(nfs)
                         folder.write_associations(association(5000), association(4096))
                         self.assert_refused(run, run.follow())
                         folder.write_associations(association(4096))
-                        self.assertIn("chain replaced without packet loss", run.follow())
+                        self.assertIn("chain replaced", run.follow())
                         run.wait_for_packets()
                         folder.write_associations(association(5000), association(4096))
                         self.assert_refused(run, run.follow())
@@ -222,13 +225,13 @@ class Following(KeysTest):
         folder = self.folder()
         folder.write_associations(association(4096))
         chain = folder.write_chain(vpn("sa.yaml"))
-        with Run(folder, chain, "--new-keys") as run:
+        with Run(folder, chain, "--new-keys", "4096") as run:
             run.wait_for_packets()
             folder.write_chain(vpn("sa.yaml"), "1\n  workers: 1")
             folder.write_associations(association(5000), association(4096))
             self.assert_refused(run, run.follow())
             folder.write_associations(association(4096))
-            self.assertIn("chain replaced without packet loss", run.follow())
+            self.assertIn("chain replaced", run.follow())
             run.wait_for_packets()
             folder.write_associations(association(5000), association(4096))
             self.assert_refused(run, run.follow())
@@ -242,13 +245,45 @@ class Following(KeysTest):
                 folder.write_associations(association(4096))
                 folder.write_associations(association(5000), file="more.yaml")
                 chain = folder.write_chain(vpn("sa.yaml", place=place))
-                with Run(folder, chain, "--new-keys") as run:
+                with Run(folder, chain, "--new-keys", "4096") as run:
                     run.wait_for_packets()
                     folder.write_chain(vpn("sa.yaml", place=place) + vpn("more.yaml", "more", place))
                     self.assert_refused(run, run.follow())
                     self.assertEqual(folder.states("more.yaml.state"), {})
                     run.wait_for_packets()
                     self.assertEqual(run.end(), 0, run.said())
+
+
+class Named(KeysTest):
+    """--new-keys names the SPIs whose keys are new."""
+
+    def test_keys_of_other_spis_are_refused(self):
+        for shards, place in PLACES:
+            with self.subTest(shards=shards, place=place):
+                folder = self.folder()
+                folder.write_associations(association(4096), association(5000), association(6000))
+                chain = folder.write_chain(vpn("sa.yaml", place=place), shards, "{generator: {packet: 128, count: 1000}}")
+                for words, missing in (((), "4096,5000,6000"), (("--new-keys", "5000"), "4096,6000"),
+                                       (("--new-keys", "0x1000,6000"), "5000")):
+                    result = self.command("run", chain, *words)
+                    self.assertEqual(result.returncode, 1, result.stderr)
+                    self.assertIn(f"pass --new-keys {missing} to", result.stderr)
+                    self.assertEqual(folder.states(), {})
+                result = self.command("run", chain, "--new-keys", "4096,5000,6000")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(set(folder.states()), {4096, 5000, 6000})
+
+    def test_an_spi_without_an_association_is_an_error(self):
+        folder = self.folder()
+        folder.write_associations(association(4096))
+        both = vpn("sa.yaml") + vpn("sa.yaml", "back").replace("encrypt", "decrypt")
+        chain = folder.write_chain(both, 1, "{generator: {packet: 128, count: 1000}}", "null")
+        for command in ("check", "run"):
+            result = self.command(command, chain, "--new-keys", "4096,4711,4712")
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn("--new-keys: no association of the chain has SPI 4711, 4712; write SPIs of its SA files",
+                          result.stderr + result.stdout)
+            self.assertEqual(self.command(command, chain, "--new-keys", "4096").returncode, 0)
 
 
 class Shared(KeysTest):
@@ -262,9 +297,6 @@ class Shared(KeysTest):
     def chain(self, place, shards, tx, second="other.yaml"):
         return self.files.write_chain(vpn("sa.yaml", "inner", place) + vpn(second, "outer", place), shards,
                                       "{generator: {packet: 128, count: 1000}}", tx)
-
-    def command(self, *words):
-        return subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
 
     def assert_refused(self, result):
         self.assertEqual(result.returncode, 1, result.stdout)
@@ -280,7 +312,7 @@ class Shared(KeysTest):
                 with self.subTest(shards=shards, place=place, tx=tx):
                     chain = self.chain(place, shards, tx)
                     self.assert_refused(self.command("check", chain))
-                    self.assert_refused(self.command("run", chain, "--new-keys"))
+                    self.assert_refused(self.command("run", chain, "--new-keys", "4096"))
 
     def test_nfs_of_one_process_and_of_several_are_refused_too(self):
         for places in (("{group: g}", "{group: g}"), ("process", "none"), ("none", "process")):
@@ -319,7 +351,7 @@ class Shared(KeysTest):
                     tx = None if is_live else f"{{pcap: {self.files.out}}}"
                     chain = self.files.write_chain(vpn("sa.yaml", "inner", place) + vpn("other.yaml", "outer", place),
                                                    tx=tx)
-                    with Run(self.files, chain, "--new-keys") as run:
+                    with Run(self.files, chain, "--new-keys", "4096,4097,7001") as run:
                         run.wait_for_packets()
                         self.files.write_associations(association(7001, key=4097), file="other.yaml")
                         said = run.follow()

@@ -269,13 +269,5 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
   EXPECT_TRUE((*session)->report().accounted());
 }
 
-TEST(Sharing, is_of_one_device) {
-  chain::ChainConfig config = two_nfs().value();
-  config.devices = {device::DevicePreference::of("opencl", 0), device::DevicePreference::of("opencl", 0)};
-  config.shards = 2;
-  const auto session = session_of(std::move(config), {share::Mode::kFair, std::nullopt, 0});
-  EXPECT_TRUE(absl::IsInvalidArgument(session.status())) << session.status();
-}
-
 }  // namespace
 }  // namespace catena::testing

@@ -135,6 +135,13 @@ class Takeover : public ::testing::Test {
   Result<std::unique_ptr<runtime::Session>> make(Result<chain::ChainConfig> config, bool after_last,
                                                  std::uint32_t workers = 2) {
     CATENA_RETURN_IF_ERROR(config.status());
+    std::optional<runtime::PreviousPipeline> previous_pipeline;
+    if (after_last) {
+      previous_pipeline = {running_.session.get(), running_.session};
+    }
+    return runtime::Session::create(*std::move(config), run_options(workers), nf::builtin_nfs(), {}, previous_pipeline);
+  }
+  runtime::RunOptions run_options(std::uint32_t workers = 2) const {
     runtime::RunOptions options;
     options.workers = workers;
     options.record_path = folder_.path("records.jsonl");
@@ -142,11 +149,13 @@ class Takeover : public ::testing::Test {
     options.processes.connect_device = [](std::string const& nf, std::string const& preference, std::string* why) {
       return device::testing::connect_remote(preference, concat("test/", nf), why);
     };
-    std::optional<runtime::PreviousPipeline> previous_pipeline;
-    if (after_last) {
-      previous_pipeline = {running_.session.get(), running_.session};
-    }
-    return runtime::Session::create(*std::move(config), options, nf::builtin_nfs(), {}, previous_pipeline);
+    return options;
+  }
+  /// NFs of such a chain that restart where it takes over from the one that runs.
+  Result<std::vector<std::string>> preview(Result<chain::ChainConfig> config) {
+    CATENA_RETURN_IF_ERROR(config.status());
+    return runtime::Session::preview_replacement(*std::move(config), run_options(), nf::builtin_nfs(), {},
+                                                 {&last(), nullptr});
   }
 
   /// One that packets run through.
@@ -403,9 +412,6 @@ TEST_F(Takeover, files_of_processes_go_on) {
     ASSERT_TRUE(next.ok()) << next.status();
     run(*std::move(next));
     wait_for_packets(3000);
-    const auto other = make(load_spec("\n  nfs:\n" + monitor("another"), ends), true);
-    EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
-    EXPECT_THAT(std::string(other.status().message()), HasSubstr("'another' writes files of another running NF"));
   }
   stop();
   std::ifstream flows(folder_.path("f.jsonl"));
@@ -421,8 +427,7 @@ TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   ASSERT_TRUE(first.ok()) << first.status();
   run(*std::move(first));
   const auto refused = [this](Result<chain::ChainConfig> config, std::string_view why) {
-    const Status early = config.ok() ? last().can_be_followed_by(*config) : absl::OkStatus();
-    EXPECT_THAT(std::string(early.message()), HasSubstr(why));
+    EXPECT_THAT(std::string(preview(config).status().message()), HasSubstr(why));
     const auto next = make(std::move(config), true);
     EXPECT_EQ(next.status().code(), absl::StatusCode::kFailedPrecondition) << next.status();
     EXPECT_THAT(std::string(next.status().message()), HasSubstr(why));
@@ -447,6 +452,38 @@ TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   const auto late = make(load(kGraph, 2), true);
   ASSERT_TRUE(late.ok()) << late.status();
   EXPECT_EQ((*late)->start().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(Takeover, a_preview_names_the_nfs_that_restart_and_changes_nothing) {
+  folder_.write("all.rules", "allow any any any any any\n");
+  const std::string firewall = "    - {name: fw, type: firewall, config: {rules: all.rules, default: allow}}\n";
+  const std::string nat = "    - {name: nat, type: nat, config: {inside: 10.0.0.0/8, external: 203.0.113.1}}\n";
+  const auto monitor = [](std::string_view more) {
+    return fmt::format("    - {{name: m, type: monitor, config: {{export: [{{format: json, file: f}}]{}}}}}\n", more);
+  };
+  const auto chain = [this](int shards, std::string const& nfs) {
+    return load_spec(fmt::format("\n  shards: {}\n  nfs:\n{}", shards, nfs), kEnds);
+  };
+  auto first = make(chain(2, nat + monitor("")), false);
+  ASSERT_TRUE(first.ok()) << first.status();
+  run(*std::move(first));
+  wait_for_packets(500);
+  const auto added = preview(chain(2, firewall + nat + monitor("")));
+  EXPECT_TRUE(added.ok() && added->empty()) << added.status();
+  const auto divided = preview(chain(3, nat));
+  ASSERT_TRUE(divided.ok()) << divided.status();
+  EXPECT_THAT(*divided, ::testing::ElementsAre("nat"));
+  const auto file_in_both = preview(chain(3, nat + monitor("")));
+  ASSERT_TRUE(file_in_both.ok()) << file_in_both.status();
+  EXPECT_THAT(*file_in_both, ::testing::ElementsAre("nat", "m")) << "both chains append to the file";
+  EXPECT_THAT(std::string(preview(chain(2, firewall + nat + monitor(", top: 3"))).status().message()),
+              HasSubstr("its configuration has changed"));
+  const auto changed = chain(2, nat + monitor(", top: 3"));
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_THAT(last().preview_change(*changed, nf::builtin_nfs()).status(),
+              ::testing::Property(&Status::code, absl::StatusCode::kFailedPrecondition));
+  wait_for_packets(500);
+  stop();
 }
 
 /// What waits in the new chain must leave the old one the slots that it needs for copies.
@@ -585,7 +622,6 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   ASSERT_TRUE(config.ok()) << config.status();
   runtime::RunOptions options;
   options.workers = 2;
-  options.new_keys = true;
   // each NF has a size for which the gpu is far better, and others for which the CPU is
   chain::CostProfile& costs = options.sync.profile;
   costs = chain::CostProfile::built_in();
@@ -624,7 +660,6 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   ASSERT_TRUE(replacement);
   EXPECT_THAT(replacement->why, HasSubstr("packets have 60 bytes now"));
   EXPECT_THAT(replacement->why, HasSubstr("'small' to the gpu, 'large' to the gpu go"));
-  EXPECT_FALSE(replacement->options.new_keys) << "that was said of the first start";
   auto next = runtime::Session::create(std::move(replacement->config), replacement->options, nf::builtin_nfs(), {},
                                        runtime::PreviousPipeline{running_.session.get(), running_.session});
   ASSERT_TRUE(next.ok()) << next.status();

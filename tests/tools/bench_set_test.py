@@ -81,6 +81,27 @@ class Notes(unittest.TestCase):
         self.assertIn("| 2 | nothing | none | - | - |", page.markdown())
 
 
+class Blocks(unittest.TestCase):
+    def test_have_names_of_their_own_and_time_to_end(self):
+        names = [block.name for block in bench_set.BLOCKS]
+        self.assertEqual(len(names), len(set(names)))
+        for block in bench_set.BLOCKS:
+            self.assertLess(block.seconds, bench_set.LIMIT_S, block.name)
+            self.assertTrue(not block.program or (ROOT / block.program).exists(), block.name)
+
+    def test_of_nginx_measure_each_of_its_rows_once(self):
+        sys.path.insert(0, str(ROOT / "bench" / "havs"))
+        import nginx  # noqa: E402
+        blocks = [nginx.options().parse_args([*block.words.split(), "--out", "x"]) for block in bench_set.BLOCKS
+                  if block.program == bench_set.NGINX]
+        measured = [(group, block.sizes or block.lost if group in ("loss", *nginx.SIZES) else None)
+                    for block in blocks for group in block.groups.split(",")]
+        for group, sizes in nginx.SIZES.items():
+            self.assertEqual([rows for name, rows in measured if name == group], [[size] for size in sizes])
+        self.assertEqual([rows for name, rows in measured if name == "loss"], [[lost] for lost in nginx.LOST])
+        self.assertEqual({name for name, _ in measured}, set(nginx.GROUPS))
+
+
 class Limits(unittest.TestCase):
     def test_let_a_block_end_what_it_has_started(self):
         program = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print(flush=True)\n" \

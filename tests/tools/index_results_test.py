@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which set tools/index-results --age takes for the newest."""
+"""Which sets tools/index-results takes for the newest, and for old."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import subprocess
 import sys
@@ -54,15 +56,48 @@ class Age(unittest.TestCase):
         self.add_set("2026-11-28-h200-staged", first)
         self.add_set("2026-11-28-h200-peers", first, second)
         self.add_set("2026-11-27-h200-later-code", third)
-        self.assertEqual(self.tool.age(), (f"results: 2026-11-28-h200-peers is of {second[:12]}, 1 commits behind; 1 of them "
+        self.assertEqual(self.tool.age(*self.tool.newest_set()), (f"results: 2026-11-28-h200-peers is of {second[:12]}, 1 commits behind; 1 of them "
                                            "changed src, include, nfs", 1))
 
     def test_is_unknown_where_git_does_not_know_the_commit(self):
         self.commit()
         self.add_set("2026-11-28-h200-peers", "0123456789ab")
-        words, changes = self.tool.age()
+        words, changes = self.tool.age(*self.tool.newest_set())
         self.assertIsNone(changes)
         self.assertIn("is of 0123456789ab, and git does not know", words)
+
+    def fresh(self):
+        """(exit status, what is said) of --fresh."""
+        said, argv = io.StringIO(), sys.argv
+        sys.argv = ["index-results", "--fresh"]
+        try:
+            with contextlib.redirect_stdout(said):
+                self.tool.main()
+            return 0, said.getvalue()
+        except SystemExit as end:
+            return 1, f"{said.getvalue()}{end}"
+        finally:
+            sys.argv = argv
+
+    def test_a_release_needs_every_set_that_is_shown_to_be_of_this_code(self):
+        old, new = self.commit("src/a"), self.commit("src/a")
+        self.add_set("2026-11-28-old", old)
+        self.add_set("2026-11-29-new", new)
+        (self.tool.ROOT / "docs").mkdir()
+        page = self.tool.ROOT / "docs" / "performance.md"
+        page.write_text("[a](../bench/results/2026-11-29-new/README.md)", encoding="utf-8")
+        (self.tool.ROOT / "README.md").write_text("", encoding="utf-8")
+        status, said = self.fresh()
+        self.assertEqual(status, 0, said)
+        self.assertNotIn("old", said)
+        (self.tool.ROOT / "README.md").write_text("[b](bench/results/2026-11-28-old/README.md)", encoding="utf-8")
+        status, said = self.fresh()
+        self.assertEqual(status, 1)
+        self.assertIn("2026-11-28-old is of", said)
+        self.assertIn("measure these sets again", said)
+        self.commit("src/a")
+        (self.tool.ROOT / "README.md").write_text("", encoding="utf-8")
+        self.assertEqual(self.fresh()[0], 1)
 
 
 if __name__ == "__main__":

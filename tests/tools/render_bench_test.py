@@ -15,7 +15,7 @@ import xml.dom.minidom
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "data" / "bench" / "simmer.json"
 sys.path.insert(0, str(ROOT / "tools"))
-from bench_pages import adaptchain, change, gnet, isoptr, nca, sharing, simmer, table  # noqa: E402
+from bench_pages import adaptchain, change, gnet, havs, havs_nginx, isoptr, nca, sharing, simmer, table  # noqa: E402
 from bench_pages.page import Page, Results, Spread, bars, lines, plain, spread, times  # noqa: E402
 
 PHASES = ("fill", "submit", "to device", "kernel", "to host", "deliver")
@@ -549,6 +549,82 @@ class Simmer(unittest.TestCase):
 
 
 # ---- tables and the program
+
+# ---- havs
+
+def core_cell(way, speeds, group="core", **fields):
+    """`speeds`: of a core in Gbps, for each repeat."""
+    return {"group": group, "body_bytes": 16384, "connections": 64, "way": way, "run": 0, **fields,
+            "repeats": [{"responses_per_s": 1e6, "responses_per_core_s": 2e6, "gbps_per_core": speed,
+                         "cycles": {"tcp": 600, "session": 150, "copy": 250, "peer": 9}, "busy_share": 0.5, "median_wait_us": 40,
+                         "compared": 9, "wrong": 0, **fields.get("more", {})} for speed in speeds]}
+
+
+class Havs(unittest.TestCase):
+    @staticmethod
+    def page(*cells):
+        return havs.page(results("havs", list(cells), settings={"threshold": "8192", "poll_at": "10"})).markdown()
+
+    def test_each_way_is_beside_the_better_one_of_the_cpu(self):
+        text = self.page(core_cell("cpu", [100, 80, 90]), core_cell("cpu, streaming stores", [110, 120, 100]),
+                         core_cell("full, cuda", [165, 176, 154], more={"first_polls": 0.25, "poll_interval_us": 12.5}))
+        self.assertIn("## The stack's core", text)
+        self.assertIn("### 16,384 B, 64 connections", text)
+        self.assertIn("| cpu | 90.0 (80.0 .. 100.0) | 2000 (2000 .. 2000) | -18 % |", text)
+        self.assertIn("| full, cuda | 165.0 (154.0 .. 176.0) | 2000 (2000 .. 2000) | +50 % | 600 (600 .. 600) | 150 (150 .. 150) | "
+                      "250 (250 .. 250) | 25 % | 40 (40 .. 40) | 50 % | 25 % | 12.5 |", text)
+        self.assertNotIn("Small bodies", text, "nothing was measured of them")
+
+    def test_a_way_without_the_cpu_beside_it_has_no_ratio(self):
+        self.assertIn("| full, cuda | 165.0 (165.0 .. 165.0) | 2000 (2000 .. 2000) | - |",
+                      self.page(core_cell("full, cuda", [165], "small")))
+
+    def test_what_failed_is_named(self):
+        text = self.page(core_cell("full, cuda", [], error="3 of 9 words of bodies are wrong"))
+        self.assertIn("- core, 16384 B, full, cuda: 3 of 9 words of bodies are wrong", text)
+        self.assertNotIn("## The stack's core", text)
+
+    def test_engines_alone_are_beside_each_other_at_each_size(self):
+        def engine(name, gbps, ns):
+            points = [{"bytes": size, "gbps": one, "cpu_ns": other} for size, one, other in zip((1024, 65536), gbps, ns)]
+            return {"group": "copies", "engine": name, "run": 0, "repeats": [{"points": points}] * 2}
+        text = self.page(engine("cpu", (55.5, 38.2), (148, 13718)), engine("cuda", (14.8, 313.2), (556, 1674)))
+        self.assertIn("| engine | 1,024 B | 65,536 B |", text)
+        self.assertIn("| cuda | 14.8 (14.8 .. 14.8) | 313.2 (313.2 .. 313.2) |", text)
+        self.assertIn("| cuda | 556 (556 .. 556) | 1674 (1674 .. 1674) |", text)
+
+
+def nginx_cell(group, ways, **fields):
+    """`ways`: for each the requests a second of each repeat."""
+    time = "mean_us" if group in ("new", "response") else "median_us"
+    return {"group": group, "body_bytes": 16384, "connections": 64, "run": 0, **fields,
+            "repeats": [{way: {"requests_per_s": speed, time: 1e6 / speed} for way, speed in zip(ways, speeds)}
+                        for speeds in zip(*ways.values())]}
+
+
+class HavsNginx(unittest.TestCase):
+    @staticmethod
+    def page(*cells):
+        return havs_nginx.page(results("havs-nginx", list(cells), settings={"cpu": 0})).markdown()
+
+    def test_ways_are_beside_the_kernels_better_row_by_pairs(self):
+        text = self.page(nginx_cell("files", {"kernel, cubic": [1000, 2000, 1500], "kernel, bbr": [900, 800, 1000],
+                                              "stack, cpu": [2000, 2000, 2000]}))
+        self.assertIn("## Files, keep-alive", text)
+        self.assertIn("| 16,384 | 64 | kernel, bbr | 900 (800 .. 1000) | 0.67 (0.40 .. 0.90) | 1111 (1000 .. 1250) |", text)
+        self.assertIn("| 16,384 | 64 | stack, cpu | 2000 (2000 .. 2000) | 1.33 (1.00 .. 2.00) | 500 (500 .. 500) |", text)
+        self.assertNotIn("Lost packets", text, "nothing was measured of them")
+
+    def test_lost_packets_and_means_of_ab_are_said(self):
+        text = self.page(nginx_cell("loss", {"kernel, cubic": [100], "stack, cpu": [80]}, lost_per_mille=10),
+                         nginx_cell("response", {"kernel, cubic": [1000], "stack, cpu": [2000]}))
+        self.assertIn("| 16,384, 1 % lost | 64 | stack, cpu | 80 (80 .. 80) | 0.80 (0.80 .. 0.80) |", text)
+        self.assertIn("| 16,384 | 64 | stack, cpu | 2000 (2000 .. 2000) | 2.00 (2.00 .. 2.00) | 500 (500 .. 500) |", text)
+
+    def test_what_failed_is_named(self):
+        text = self.page(nginx_cell("new", {"kernel, cubic": [], "stack, cpu": []}, error="nginx does not serve"))
+        self.assertIn("- new, 16384 B, 64 connections: nginx does not serve", text)
+
 
 class Table(unittest.TestCase):
     def rows(self, cell):

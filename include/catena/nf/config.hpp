@@ -24,6 +24,8 @@ class Node;
 /// Thread rule: one thread at a time.
 namespace catena::nf {
 
+class YamlFiles;
+
 /// Whether rx and tx of the NF's chain are live ports, connected to other hosts. Captures, generators and null are not
 /// live. With them the same input gives the same output at any time.
 struct Ends {
@@ -56,11 +58,15 @@ using MacAddress = std::array<std::uint8_t, 6>;
 
 class Config {
  public:
+  /// Changes a document, a mapping, before its keys are read, or replaces it. `files`: of its nodes. Its errors
+  /// are returned as they are.
+  using Preparation = std::function<Status(YAML::Node& document, YamlFiles& files)>;
+
   /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is no regular file, too long, or
   /// not a YAML mapping; PermissionDenied if a service user may not read it.
-  static Result<Config> load(std::string const& path);
+  static Result<Config> load(std::string const& path, Preparation const& prepare = {});
   /// Parses `text`. `file` is the name in messages, and relative paths start from its folder.
-  static Result<Config> parse(std::string_view text, std::string const& file);
+  static Result<Config> parse(std::string_view text, std::string const& file, Preparation const& prepare = {});
   /// A mapping made by the program, with plain words as keys. Its messages begin with `name` in place of a position;
   /// relative paths start from the working folder.
   static Config of(YAML::Node const& mapping, std::string const& name);
@@ -102,8 +108,10 @@ class Config {
   Result<std::string> receiver(std::string_view key);
   /// Declares a key that the NF encrypts with. No other NF of the chain may reuse a sequence number of this key, so a
   /// chain with two such NFs is refused. `id` is equal for equal keys and no secret; `what` names the owner of the key,
-  /// for messages.
-  static void encrypts_with(std::string id, std::string what);
+  /// for messages. `spi`: of the key, for `--new-keys`.
+  static void encrypts_with(std::string id, std::string what, std::uint32_t spi);
+  /// Declares the SPI of a key that the NF only decrypts with, for `--new-keys`.
+  static void decrypts_with(std::uint32_t spi);
   Result<Config> section(std::string_view key);
   /// An empty section if the key is missing.
   Result<Config> section_or_empty(std::string_view key);

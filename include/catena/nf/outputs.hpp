@@ -27,7 +27,7 @@ class Output {
   ///   a kept file    replaces its content with them in one step, and returns when content and name are on the disk. If
   ///                  the machine stops, the file has the old bytes or the new ones. kMaxKeptBytes at most
   ///   a receiver     sends one datagram, lost if not accepted at once. DataLoss: it was sent, but an earlier one
-  ///   refused
+  ///   rejected
   virtual Status write(std::span<const std::byte> bytes) = 0;
   /// Called after the last write(). An error, as of write(), if written bytes may be missing.
   virtual Status close() = 0;
@@ -45,9 +45,9 @@ struct KeptFile {
 class Outputs {
  public:
   virtual ~Outputs() = default;
-  /// `path`: as returned by Config::output_path(). Creates or truncates the file. A file opened by an NF in its own
-  /// process is continued after a restart of this process. Errors of the system; in an NF process also PermissionDenied
-  /// if the configuration does not name `path` as an output file.
+  /// `path`: as returned by Config::output_path(). The file is created if need be, and appended to. If its name
+  /// is given away (log rotation), a new file of this name is opened within a second. Errors of the system; in an NF
+  /// process also PermissionDenied if the configuration does not name `path` as an output file.
   virtual Result<std::unique_ptr<Output>> open_file(std::string const& path) = 0;
   /// `receiver`: as returned by Config::receiver(). InvalidArgument if its host is neither an IPv4 address nor the name
   /// of one; ResourceExhausted if the system has no socket; in an NF process as open_file().

@@ -3,17 +3,23 @@
 
 #include <catena/core/status.hpp>
 
+#include <cstdint>
+#include <set>
+
 namespace catena::nf {
 
 /// Properties of a run, for NFs whose state outlives it.
 struct RunContext {
   bool live_tx = false;  ///< packets leave for a network; else they go to a capture or are discarded
-  /// The operator states that no key of the chain was used before (`catena run --new-keys`). Valid for this start, or
-  /// this change of a chain; a later replacement needs a new statement.
-  bool new_keys = false;
+  /// The SPIs whose keys were not used before, as the operator states (`catena run --new-keys`). Valid for this start,
+  /// or this change of a chain; a later replacement needs a new statement.
+  std::set<std::uint32_t> new_keys = {};
   /// The NFs replace NFs of another process. A Portable then gets Persistent::join() and Portable::prepare_to_load(),
   /// in place of Persistent::start().
   bool continues = false;
+  /// The change of a chain is only previewed: Nf::prepare_migration() returns its errors and opens no state, and
+  /// Nf::migrate_state() does not follow.
+  bool is_trial = false;
 };
 
 /// Implemented, besides Nf, by an NF whose state outlives a run.

@@ -32,11 +32,11 @@ inline void store_be32(std::uint8_t* at, std::uint32_t value) {
   std::memcpy(at, &swapped, 4);
 }
 
-/// Parses an Ethernet II frame with up to two VLAN tags (0x8100, 0x88A8) down to the TCP, UDP or ICMP header. `length`:
-/// bytes of the frame, any value. Never reads past it. A frame with an incomplete IPv4 header, or with a total length
-/// below the header's, is not IPv4. An incomplete TCP, UDP or ICMP header has no flag, and its bytes count as payload.
-/// If the total length exceeds the frame (kTruncated), a header counts only if the frame contains it, TCP options
-/// excepted (kSplitHeader); payload_length then counts the bytes in the frame.
+/// Parses an Ethernet II frame with up to two VLAN tags (see ether_type_of()) down to the TCP, UDP or ICMP header.
+/// `length`: bytes of the frame, any value. Never reads past it. A frame with an incomplete IPv4 header, or with a
+/// total length below the header's, is not IPv4. An incomplete TCP, UDP or ICMP header has no flag, and its bytes count
+/// as payload. If the total length exceeds the frame (kTruncated), a header counts only if the frame contains it, TCP
+/// options excepted (kSplitHeader); payload_length then counts the bytes in the frame.
 Layers parse(const std::uint8_t* frame, std::uint32_t length);
 /// Likewise for an IPv4 datagram without a frame: offsets are from its first byte.
 Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length);

@@ -132,10 +132,14 @@ class Path {
 
   Result<std::vector<chain::NfConfig>> read_nfs(std::vector<std::string> const& types, Setup const& setup) {
     std::vector<chain::NfConfig> nfs;
+    chain::ChainSource source{.file = setup.file, .text = setup.text, .environment = setup.environment};
+    for (auto const& [file, text] : setup.included) {
+      source.included.push_back({file, text});
+    }
     std::size_t outputs = 0;
     for (std::size_t i = 0; i < types.size(); ++i) {
       nf_process::NfSetup const& of = setup.nfs[i];
-      CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, of.name));
+      CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(source, of.name));
       nf.type = types[i];
       if (std::exchange(nf.is_auto, false)) {  // the chain has decided
         nf.on = of.on_gpu ? plan::Processor::kGpu : plan::Processor::kCpu;
@@ -151,7 +155,7 @@ class Path {
                                                 Setup const& setup, FileDescriptor frames) {
     chain::ChainConfig config;
     CATENA_ASSIGN_OR_RETURN(config.nfs, read_nfs(types, setup));
-    config.file = setup.file;
+    config.source.file = setup.file;
     config.name = setup.nfs.front().name;
     config.rx = chain::generated({.packet_bytes = 0});  // what a plan is made for: the mix of sizes that it has
     CATENA_ASSIGN_OR_RETURN(config.devices.front(), device::parse_preference(setup.device));

@@ -8,14 +8,18 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/core/log_line.hpp"
+#include "base/hostcopy/node_table.hpp"
 #include "base/ipc/frames.hpp"
 #include "stack/copy/engine_table.hpp"
 #include "stack/port/tap_port.hpp"
@@ -42,15 +46,16 @@ Result<std::unique_ptr<hostcopy::Engine>> open_engine(hostcopy::EngineKind const
 Result<std::unique_ptr<StackLoop>> start(FileDescriptor& control) {
   CATENA_ASSIGN_OR_RETURN(const ipc::Frame frame, ipc::receive_frame(control.get(), kMaxStackFrame));
   CATENA_ASSIGN_OR_RETURN(const StackSettings settings, take_settings(frame.body));
-  std::unique_ptr<hostcopy::Engine> engine;
+  std::vector<std::unique_ptr<hostcopy::Engine>> engines;
   std::chrono::nanoseconds patience = StackLoop::kPatience;
-  if (uses_engine(settings.tx.mode)) {
-    CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind, hostcopy::find_kind(settings.engine, engine_table()));
-    CATENA_ASSIGN_OR_RETURN(engine, open_engine(kind));
+  for (std::string const& name : uses_engine(settings.tx.mode) ? settings.engines : std::vector<std::string>()) {
+    CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind, hostcopy::find_kind(name, engine_table()));
+    CATENA_ASSIGN_OR_RETURN(engines.emplace_back(), open_engine(kind));
     patience = kind.is_for_tests ? kPatienceWithThreads : patience;
   }
-  return StackLoop::create(settings, TapPort::adopt(FileDescriptor(kStackPortFd)), std::move(engine),
-                           FileDescriptor(::dup(control.get())), patience);
+  return StackLoop::create(settings, TapPort::adopt(FileDescriptor(kStackPortFd)), std::move(engines),
+                           FileDescriptor(::dup(control.get())), patience,
+                           hostcopy::NodeTable::read().node_of(::sched_getcpu()));
 }
 
 }  // namespace

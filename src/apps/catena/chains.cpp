@@ -35,6 +35,15 @@ std::string error_of(Json const& chain) {
   return chain.contains("error") && chain["error"].is_string() ? chain["error"].get<std::string>() : std::string();
 }
 
+std::string revision_table(Json const& revisions) {
+  std::string text = fmt::format("{:<12} {:<20} {:>6} {}\n", "revision", "applied", "uid", "file");
+  for (Json const& each : revisions) {
+    text += fmt::format("{:<12} {:<20} {:>6} {}{}\n", each.value("revision", ""), each.value("applied", ""),
+                        each.value("uid", 0U), each.value("file", ""), each.value("is_present", false) ? " *" : "");
+  }
+  return text;
+}
+
 std::string table(Json const& chains) {
   std::string text = fmt::format("{:<20} {:<9} {:<16} {:>6} {:>14} {:>14} {:>12}\n", "chain", "state", "tenant", "uid",
                                  "received", "sent", "dropped");
@@ -59,6 +68,12 @@ std::string drops_text(Json const& end) {
   return text;
 }
 
+/// ", alerts 3"; empty for 0.
+std::string count_text(Json const& nf, const char* what) {
+  const auto count = nf.value(what, std::uint64_t{0});
+  return count == 0 ? std::string() : fmt::format(", {} {}", what, count);
+}
+
 std::string chain_text(Json const& chain) {
   std::string text =
       fmt::format("chain    {}\nstate    {}\nfile     {}\ntenant   {} (user {})\n", chain.value("name", ""),
@@ -66,8 +81,20 @@ std::string chain_text(Json const& chain) {
   if (const std::string error = error_of(chain); !error.empty()) {
     text += concat("error    ", error, "\n");
   }
+  if (const Json& retry = chain.value("retry_s", Json()); retry.is_number()) {
+    text += fmt::format("retry    in {} s\n", retry.get<std::uint64_t>());
+  }
   if (const Json& quarantine = chain.value("quarantine", Json()); quarantine.is_string()) {
     text += concat("device   in quarantine: ", quarantine.get<std::string>(), "\n");
+  }
+  if (const Json& revision = chain.value("revision", Json()); revision.is_string()) {
+    text += concat("revision ", revision.get<std::string>(), "\n");
+  }
+  if (const Json& fallback = chain.value("fallback", Json()); fallback.is_string()) {
+    text += concat("         an earlier spec, as the file is refused: ", fallback.get<std::string>(), "\n");
+  }
+  if (const Json& confirm = chain.value("confirm_s", Json()); confirm.is_number()) {
+    text += fmt::format("confirm  within {} s, or it returns to the spec before\n", confirm.get<std::uint64_t>());
   }
   if (!chain.contains("rx")) {
     return text;
@@ -75,9 +102,14 @@ std::string chain_text(Json const& chain) {
   text += fmt::format("rx       {} received {}{}\n", chain["rx"].value("port", ""),
                       chain["rx"].value("received_packets", std::uint64_t{0}), drops_text(chain["rx"]));
   for (Json const& nf : chain.value("nfs", Json::array())) {
-    text += fmt::format("nf       {} ({}) on {}: in {}, passed {}{}\n", nf.value("name", ""), nf.value("type", ""),
-                        nf.value("on", ""), nf.value("in_packets", std::uint64_t{0}),
-                        nf.value("passed_packets", std::uint64_t{0}), drops_text(nf));
+    text += fmt::format("nf       {} ({}) on {}: in {}, passed {}{}{}, busy {:.1f} s{}\n", nf.value("name", ""),
+                        nf.value("type", ""), nf.value("on", ""), nf.value("in_packets", std::uint64_t{0}),
+                        nf.value("passed_packets", std::uint64_t{0}), count_text(nf, "alerts"),
+                        count_text(nf, "replies"), nf.value("busy_seconds", 0.0), drops_text(nf));
+  }
+  if (const Json latency = chain.value("latency_us", Json()); latency.is_object()) {
+    text += fmt::format("latency  {:.0f} us at most for half of the packets, {:.0f} us for 99 %\n",
+                        latency.value("p50", 0.0), latency.value("p99", 0.0));
   }
   return text + fmt::format("tx       {} sent {}{}\n", chain["tx"].value("port", ""),
                             chain["tx"].value("sent_packets", std::uint64_t{0}), drops_text(chain["tx"]));
@@ -92,15 +124,8 @@ std::string applied_text(Json const& chain) {
   if (applied == "started") {
     text += is_dry_run ? "would be started" : chain.value("state", "");
   } else if (applied == "replaced") {
-    const auto why = [&chain](const char* key) {
-      return chain.contains(key) && chain[key].is_string() ? chain[key].get<std::string>() : std::string();
-    };
-    const std::string lost = why("why_packets_are_lost");
-    text += concat(is_dry_run ? "would be replaced" : chain.value("state", "") + ", replaced",
-                   lost.empty() ? ", without loss: " : ", with loss: ", why("why_replaced"));
-    text += lost.empty() || lost == why("why_replaced")
-                ? ""
-                : concat("\n  packets that arrive during the replacement are lost: ", lost);
+    text += concat(is_dry_run ? "would be replaced: " : chain.value("state", "") + ", replaced: ",
+                   chain.value("why_replaced", ""));
   } else if (changes.empty()) {
     text += is_dry_run ? "nothing would change" : chain.value("state", "") + ", nothing has changed";
   } else {
@@ -111,7 +136,22 @@ std::string applied_text(Json const& chain) {
   for (std::string const& change : changes) {
     text += concat("  ", change, "\n");
   }
-  return text;
+  const std::vector<std::string> losses = chain.value("losses", std::vector<std::string>());
+  for (std::string const& loss : losses) {
+    text += concat(is_dry_run ? "  would lose " : "  lost ", loss, "\n");
+  }
+  return text + (is_dry_run && !losses.empty() ? "  needs --accept-loss\n" : "");
+}
+
+/// Whether there are any.
+bool put_consents(Consents const& consents, Json& options) {
+  if (!consents.new_keys.empty()) {
+    options["new_keys"] = consents.new_keys;
+  }
+  if (consents.accepts_loss) {
+    options["accept_loss"] = true;
+  }
+  return !options.empty();
 }
 
 /// Asks, and prints the answer: as it is with `json`, else as `show` has it.
@@ -134,14 +174,15 @@ int ask_and_print(ServiceArguments const& arguments, std::string const& method, 
 int apply(RunArguments const& run, ServiceArguments const& arguments) {
   Json request = {{"file", whole_path(run.chain_file)}};
   Json options = service::to_json(with_whole_paths(run.options));
-  if (run.new_keys) {
-    options["new_keys"] = true;
-  }
+  put_consents(run, options);
   if (!options.empty()) {
     request["options"] = std::move(options);
   }
   if (arguments.dry_run) {
     request["dry_run"] = true;
+  }
+  if (arguments.confirm_s != 0) {
+    request["confirm_s"] = arguments.confirm_s;
   }
   const std::string body = request.dump(-1, ' ', false, Json::error_handler_t::replace);
   return ask_and_print(arguments, "POST", "/v1/chains", body, applied_text);
@@ -156,15 +197,25 @@ int control(service::RouteCommand const& command, ServiceArguments const& argume
     }
   }
   const std::string_view done = route->command.done;
+  Json request = Json::object();
+  if (Json options = Json::object(); put_consents(arguments.consents, options)) {
+    request["options"] = std::move(options);
+  }
+  if (!arguments.revision.empty()) {
+    request["revision"] = arguments.revision;
+  }
   return ask_and_print(
-      arguments, std::string(route->method), service::resource_path(route->path, arguments.name), "",
-      [&](Json const& answer) {
+      arguments, std::string(route->method), service::resource_path(route->path, arguments.name),
+      request.empty() ? "" : request.dump(-1, ' ', false, Json::error_handler_t::replace), [&](Json const& answer) {
         if (!done.empty()) {
           return concat(absl::StrReplaceAll(std::string(done),
                                             {{"{name}", arguments.name}, {"{state}", answer.value("state", "")}}),
                         "\n");
         }
-        return answer.contains("chains") ? table(answer["chains"]) : chain_text(answer);
+        return answer.contains("chains")      ? table(answer["chains"])
+               : answer.contains("revisions") ? revision_table(answer["revisions"])
+               : answer.contains("applied")   ? applied_text(answer)
+                                              : chain_text(answer);
       });
 }
 

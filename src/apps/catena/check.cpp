@@ -9,8 +9,10 @@
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/profile_option.hpp"
 #include "apps/catena/style.hpp"
+#include "chain/diagnostics.hpp"
 #include "chain/error_list.hpp"
 #include "chain/planning.hpp"
+#include "chain/port_kind.hpp"
 #include "pipeline/isolation.hpp"
 
 #include <nlohmann/json.hpp>
@@ -99,7 +101,8 @@ Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const&
 }
 
 Status check_chain(RunArguments const& arguments, Checked& checked) {
-  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file, arguments.options));
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
+                          chain::load_chain(arguments.chain_file, arguments.options, chain::environment_variables()));
   checked.nfs = config.nfs.size();
   CATENA_ASSIGN_OR_RETURN(chain::RunOptions of_arguments, chain::run_options_of(config));
   of_arguments.new_keys = arguments.new_keys;
@@ -115,10 +118,18 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
     }
   }
   checked.warnings = chain::flow_warnings(config);
+  chain::Diagnostics diagnostics;
+  const chain::PortConfig rx = config.rx;
   // says all that is wrong with a chain whose NFs cannot be placed
-  CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, options.processes.try_out, registry, checked.refused,
-                                      nullptr, &checked.warnings));
-  return placement.status();
+  diagnostics.add(chain::check(std::move(config), options, options.processes.try_out, registry, checked.refused,
+                               nullptr, &checked.warnings));
+  if (diagnostics.empty()) {
+    diagnostics.add(placement.status());
+  }
+  if (diagnostics.empty() && rx.kind->rx.verify != nullptr) {
+    diagnostics.add(rx.kind->rx.verify(rx));
+  }
+  return diagnostics.status();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "service/route.hpp"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,15 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< the run or the check failed
 inline constexpr int kExitUsage = 2;   ///< the command line is wrong
 
-struct RunArguments {
+/// Of the user, for one start or change.
+struct Consents {
+  std::set<std::uint32_t> new_keys = {};  ///< SPIs whose keys were not used before
+  bool accepts_loss = false;              ///< to the losses of replacements; check: unused
+};
+
+struct RunArguments : Consents {
   std::string chain_file;
   chain::GivenOptions options;  ///< over the file
-  bool new_keys = false;        ///< a consent for this start
   std::string nf_path;
   bool json = false;
   bool quiet = false;    ///< no start report and no live line
@@ -35,9 +41,15 @@ struct ServiceArguments {
   chain::GivenOptions sharing;            ///< of a device by the NFs of all chains: see chain::sharing_of()
   std::string device_servers = "device";  ///< see runtime::ServersFor
   std::string name;                       ///< of a chain; get: empty for all
+  std::string revision;                   ///< rollback: of the chain; empty: the one before
+  std::string log = "auto";  ///< form of the log: text, json, journal; auto: journal under systemd, else text
   bool json = false;
-  bool once = false;     ///< top: one frame
-  bool dry_run = false;  ///< apply: only print the changes
+  bool once = false;            ///< top: one frame
+  bool follow = false;          ///< logs: also the lines to come
+  bool reopen = false;          ///< logs: reopen the outputs
+  bool dry_run = false;         ///< apply: only print the changes
+  std::uint32_t confirm_s = 0;  ///< apply: limit for the confirmation; 0: it needs none
+  Consents consents;            ///< of start, restart, reload and rollback
 };
 
 struct CheckKernelArguments {
@@ -87,6 +99,9 @@ int serve(ServiceArguments const& arguments, std::string const& nf_path);
 int apply(RunArguments const& run, ServiceArguments const& arguments);
 /// Sends the request of a command in the table of routes. Of two routes with the same command, `name` selects one.
 int control(service::RouteCommand const& command, ServiceArguments const& arguments);
+/// Prints the last lines of a chain in the service's log; with `follow`, all lines from then on, until interrupted.
+/// With `reopen` instead, has the outputs of all chains follow their names.
+int logs(ServiceArguments const& arguments);
 /// Shows the activity of the chains, refreshed each second until interrupted.
 int top(ServiceArguments const& arguments);
 int doctor(bool json);

@@ -5,16 +5,21 @@
 
 #include "chain/chain_file.hpp"
 #include "gpu/device/device.hpp"
+#include "nf/integer.hpp"
 #include "stack/copy/engine_table.hpp"
 
 #include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 
 #include <absl/strings/ascii.h>
+#include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +65,20 @@ std::string help_of(chain::OptionKey const& option) {
   std::string help(chain::key_of(option).help);
   help.front() = absl::ascii_toupper(static_cast<unsigned char>(help.front()));
   return help;
+}
+
+/// "4096,4097"; numbers as in an SA file. InvalidArgument.
+Result<std::set<std::uint32_t>> read_spis(std::string const& text) {
+  std::set<std::uint32_t> spis;
+  const std::vector<std::string> words = absl::StrSplit(text, ',');
+  for (std::string const& word : words) {
+    const std::optional<std::int64_t> spi = nf::parse_integer(word);
+    if (!spi || *spi < 0 || *spi > std::numeric_limits<std::uint32_t>::max()) {
+      return absl::InvalidArgumentError(concat("'", word, "' is no SPI; write the SPIs of the new keys, as 4096,4097"));
+    }
+    spis.insert(static_cast<std::uint32_t>(*spi));
+  }
+  return spis;
 }
 
 std::string empty_error(std::string const& value) {
@@ -127,8 +146,19 @@ void add_chain_options(CLI::App& command, RunArguments& arguments) {
 
 void add_run_options(CLI::App& command, RunArguments& arguments) {
   add_chain_options(command, arguments);
-  command.add_flag("--new-keys", arguments.new_keys,
-                   "All keys of the chain are unused: associations may start without a state");
+  add_consents(command, arguments);
+}
+
+void add_consents(CLI::App& command, Consents& consents) {
+  command
+      .add_option_function<std::string>(
+          "--new-keys", [&consents](std::string const& text) { consents.new_keys = read_spis(text).value(); },
+          "The keys of these SPIs are unused, as 4096,4097: their associations may start without a state")
+      ->type_name("SPI,...")
+      ->check(
+          CLI::Validator([](std::string const& text) { return std::string(read_spis(text).status().message()); }, ""));
+  command.add_flag("--accept-loss", consents.accepts_loss,
+                   "Replace a running chain even if packets or NF state are lost; without it such a change is refused");
 }
 
 CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {

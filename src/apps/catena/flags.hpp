@@ -27,8 +27,10 @@ void add_option_key(CLI::App& command, std::string_view name, chain::GivenOption
 void add_share_options(CLI::App& command, chain::GivenOptions& sharing);
 /// The chain file, and all options that are put over it.
 void add_chain_options(CLI::App& command, RunArguments& arguments);
-/// The same for a start, which may have new keys.
+/// The same for a start, with its consents.
 void add_run_options(CLI::App& command, RunArguments& arguments);
+/// Consents that hold for one start or change.
+void add_consents(CLI::App& command, Consents& consents);
 /// Of the options of `command` and of its own commands: numbers are decimal, where CLI11 takes 010 for 8, and no value
 /// is empty, which would be the default. After the last option was added.
 void check_values(CLI::App& command);

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "apps/catena/program_file.hpp"
 #include "base/sandbox/proc.hpp"
 
 namespace catena::cli {
@@ -142,6 +143,7 @@ bool read_environment(int from) {
 }  // namespace
 
 Result<GuestProgram> GuestProgram::prepare(std::vector<std::string> const& words) {
+  CATENA_RETURN_IF_ERROR(check_loads_libraries(words[0]));
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return absl::UnavailableError(concat("pipe: ", std::strerror(errno)));

@@ -18,8 +18,8 @@ class GuestProgram {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
 
-  /// Prepares `words`, the program and its arguments. Call it before other threads are started. Unavailable: no
-  /// process.
+  /// Prepares `words`, the program and its arguments. Call it before other threads are started. Errors: of
+  /// check_loads_libraries(); Unavailable: no process.
   static Result<GuestProgram> prepare(std::vector<std::string> const& words);
   GuestProgram(GuestProgram&&) = default;
   GuestProgram& operator=(GuestProgram&&) = default;

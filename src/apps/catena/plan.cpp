@@ -84,7 +84,8 @@ struct PlanInputs {
 
 Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& arguments) {
   PlanInputs inputs;
-  CATENA_ASSIGN_OR_RETURN(inputs.config, chain::load_chain(chain_file, arguments.options));
+  CATENA_ASSIGN_OR_RETURN(inputs.config,
+                          chain::load_chain(chain_file, arguments.options, chain::environment_variables()));
   CATENA_ASSIGN_OR_RETURN(inputs.registry, known_nfs(arguments.nf_path));
   CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(inputs.config));
   inputs.options = options.sync;

@@ -276,7 +276,8 @@ Result<chain::CostProfile> profile_of(device::Device& device, std::string const&
 }
 
 Result<Measured> measure(ProfileArguments const& arguments, std::string const& nf_path) {
-  CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config, chain::load_chain(arguments.chain_file));
+  CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config,
+                          chain::load_chain(arguments.chain_file, {}, chain::environment_variables()));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(nf_path));
   // what is wrong with the chain is said before anything is measured
   CATENA_RETURN_IF_ERROR(chain::plan_chain(config, {}, registry).status());

@@ -3,15 +3,18 @@
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
 #include "apps/catena/style.hpp"
+#include "base/core/name_watch.hpp"
 #include "base/core/scale.hpp"
 #include "chain/named_files.hpp"
 #include "gpu/device/remote/server_pool.hpp"
 #include "pipeline/device_servers.hpp"
 #include "pipeline/isolation.hpp"
+#include "pipeline/losses.hpp"
 #include "pipeline/session.hpp"
 
 #include <catena/core/text.hpp>
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -60,11 +63,17 @@ void rest(std::stop_token const& end) {
 
 std::atomic<bool> has_hung_up{false};
 
-void on_hangup(int /*signal*/) { has_hung_up = true; }
+void on_hangup(int /*signal*/) {
+  has_hung_up = true;
+  check_names_of_outputs();
+}
+
+void on_rotation(int /*signal*/) { check_names_of_outputs(); }
 
 /// From now on SIGHUP is noted, also during the start, which it does not end. A terminal ends the program by it, and
-/// nohup has it ignored, as ever.
-void note_hangups() {
+/// nohup has it ignored, as ever. SIGUSR1 has outputs opened again after a rotation of logs, as SIGHUP does.
+void note_signals() {
+  std::signal(SIGUSR1, on_rotation);
   if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
     std::signal(SIGHUP, SIG_IGN);
   }
@@ -126,6 +135,7 @@ class Follower {
       : session_(std::move(session)),
         file_(arguments.chain_file),
         over_file_(arguments.options),
+        accepts_loss_(arguments.accepts_loss),
         options_(std::move(options)),
         registry_(registry) {
     thread_ = std::jthread([this](std::stop_token const& end) { work(end); });
@@ -160,7 +170,7 @@ class Follower {
   }
 
   void follow() {
-    Result<chain::ChainConfig> next = chain::load_chain(file_, over_file_);
+    Result<chain::ChainConfig> next = chain::load_chain(file_, over_file_, chain::environment_variables());
     const Result<std::vector<std::string>> changes = next.ok() ? session_->change(*next, registry_) : next.status();
     if (absl::IsFailedPrecondition(changes.status())) {
       return take_over(*std::move(next), std::string(changes.status().message()));
@@ -180,6 +190,12 @@ class Follower {
     spdlog::error("{}: the chain keeps running unchanged: {}", file_, std::string(why.message()));
   }
 
+  /// The losses of a session that replaces this one; empty after another error.
+  static runtime::Losses losses_of(Result<std::unique_ptr<Session>> const& next) {
+    return {absl::IsFailedPrecondition(next.status()) ? std::string(next.status().message()) : std::string(),
+            next.ok() ? (*next)->restarted_nfs() : std::vector<std::string>()};
+  }
+
   /// Another one goes on for this one.
   void take_over(chain::ChainConfig config, std::string const& what) {
     runtime::RunOptions options = options_;
@@ -195,33 +211,57 @@ class Follower {
       return stay(
           absl::FailedPreconditionError("its NFs in processes need a device server, which a run has from its start"));
     }
-    take_over(std::move(config), options, what);
+    Result<std::unique_ptr<Session>> next = create(std::move(config), options);
+    if (const runtime::Losses losses = losses_of(next);
+        !losses.packets.empty() || (!losses.empty() && !accepts_loss_)) {
+      return stay(absl::FailedPreconditionError(
+          fmt::format("its replacement would lose {}. To accept this, {}", fmt::join(runtime::describe(losses), ", "),
+                      losses.packets.empty() ? "start the run with --accept-loss" : "end the run and start it again")));
+    }
+    follow_with(std::move(next), what);
   }
 
+  /// An NF that moves keeps its state, or stays.
   void sample_traffic() {
+    if (keeps_placement_) {
+      return;
+    }
     Result<std::optional<runtime::Replacement>> found = session_->sample_traffic(registry_);
     if (!found.ok()) {
       spdlog::warn("{}: NFs stay where they are: {}", file_, std::string(found.status().message()));
     } else if (*found) {
-      take_over(std::move((*found)->config), (*found)->options, (*found)->why);
+      Result<std::unique_ptr<Session>> next = create(std::move((*found)->config), (*found)->options);
+      const runtime::Losses losses = losses_of(next);
+      keeps_placement_ = !losses.nf_states.empty();
+      if (keeps_placement_) {
+        spdlog::warn("{}: NFs stay where they are, now and later, because a move ({}) would lose {}", file_,
+                     (*found)->why, fmt::join(runtime::describe(losses), ", "));
+        return;
+      }
+      follow_with(std::move(next), (*found)->why);
     }
   }
 
-  void take_over(chain::ChainConfig config, runtime::RunOptions const& options, std::string const& what) {
-    Result<std::unique_ptr<Session>> next =
-        Session::create(std::move(config), options, registry_, {}, runtime::PreviousPipeline{session_.get(), session_});
+  Result<std::unique_ptr<Session>> create(chain::ChainConfig config, runtime::RunOptions const& options) {
+    return Session::create(std::move(config), options, registry_, {},
+                           runtime::PreviousPipeline{session_.get(), session_});
+  }
+
+  void follow_with(Result<std::unique_ptr<Session>> next, std::string const& what) {
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
       return stay(status);
     }
-    spdlog::info("{}: chain replaced without packet loss: {}", file_, what);
+    spdlog::info("{}: chain replaced: {}", file_, what);
     next_ = *std::move(next);
   }
 
   std::shared_ptr<Session> session_;
   std::string file_;
   chain::GivenOptions over_file_;
+  bool accepts_loss_;
   runtime::RunOptions options_;  ///< of the start: the next one has its objects, and the settings of its file
   nf::Registry const& registry_;
+  bool keeps_placement_ = false;   ///< another placement would lose NF state. Of the thread
   std::unique_ptr<Session> next_;  ///< of the thread
   std::jthread thread_;
 };
@@ -256,8 +296,9 @@ Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arg
 }  // namespace
 
 int run(RunArguments const& arguments) {
-  note_hangups();
-  Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file, arguments.options);
+  note_signals();
+  Result<chain::ChainConfig> config =
+      chain::load_chain(arguments.chain_file, arguments.options, chain::environment_variables());
   if (!config.ok()) {
     return fail(config.status(), arguments.json);
   }
@@ -296,7 +337,7 @@ int run(RunArguments const& arguments) {
   // where packets or lines go to standard output, nothing else must
   const bool to_stderr = chain::writes_to_standard_output(*config, options);
   Result<std::unique_ptr<Session>> created = Session::create(*std::move(config), options, *registry);
-  options.new_keys = false;  // said of this start, and of none that follows it
+  options.new_keys.clear();  // said of this start, and of none that follows it
   if (!created.ok()) {
     return fail(created.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }

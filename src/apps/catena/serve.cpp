@@ -2,15 +2,23 @@
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
 #include "apps/catena/known_nfs.hpp"
+#include "base/core/log_line.hpp"
+#include "base/core/name_watch.hpp"
 #include "pipeline/device_servers.hpp"
+#include "service/chain_log.hpp"
 #include "service/service.hpp"
+
+#include <catena/core/text.hpp>
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -20,12 +28,14 @@ namespace {
 /// What is inside the chains is finished; what waits for a reader of its output by then is given up.
 constexpr std::chrono::seconds kEndLimit{15};
 
-/// Blocks the signals that end the service, for all threads that it starts.
-sigset_t block_end_signals() {
+/// Blocks the signals that the service waits for, for all threads that it starts.
+sigset_t block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
@@ -44,10 +54,35 @@ Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
   return options;
 }
 
+/// Whether standard error is the journal's (systemd.exec(5)): children of a service inherit the variable.
+bool is_read_by_journald() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat status {};
+  return stream != nullptr && ::fstat(STDERR_FILENO, &status) == 0 &&
+         stream == concat(std::uint64_t{status.st_dev}, ":", std::uint64_t{status.st_ino});
+}
+
+void set_log(std::string const& form) {
+  const bool is_journal = form == "journal" || (form == "auto" && is_read_by_journald());
+  spdlog::default_logger()->sinks().push_back(service::chain_log());
+  set_log_pattern(is_journal ? kJournalLog : form == "json" ? kJsonLog : kTextLog);
+}
+
+/// Until a signal ends the service. Another one has the outputs of chains opened again where a rotation of logs took
+/// their names.
+void wait_for_end(sigset_t const& signals) {
+  int signal = 0;
+  while (sigwait(&signals, &signal) == 0 && (signal == SIGHUP || signal == SIGUSR1)) {
+    check_names_of_outputs();
+    spdlog::info("outputs follow their names; chains are unchanged: 'catena apply' changes them");
+  }
+}
+
 }  // namespace
 
 int serve(ServiceArguments const& arguments, std::string const& nf_path) {
-  const sigset_t signals = block_end_signals();
+  set_log(arguments.log);
+  const sigset_t signals = block_signals();
   const Result<service::ServiceOptions> options = options_of(arguments);
   if (!options.ok()) {
     return fail(options.status());
@@ -61,8 +96,7 @@ int serve(ServiceArguments const& arguments, std::string const& nf_path) {
     return fail(service.status());
   }
   spdlog::info("serves at {}{}", options->socket, options->metrics.empty() ? "" : ", metrics at " + options->metrics);
-  int signal = 0;
-  sigwait(&signals, &signal);
+  wait_for_end(signals);
   spdlog::info("ends: all chains are stopped");
   // `timeout` and terminals may signal twice at once; who cannot wait signals again later
   constexpr std::chrono::milliseconds kAtOnce{100};

@@ -33,8 +33,9 @@ Result<std::string> config_of_service(RunArguments const& arguments, std::string
 }
 
 Result<std::string> config_of_file(RunArguments const& arguments) {
-  CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config,
-                          chain::load_chain(arguments.chain_file, with_whole_paths(arguments.options)));
+  CATENA_ASSIGN_OR_RETURN(
+      const chain::ChainConfig config,
+      chain::load_chain(arguments.chain_file, with_whole_paths(arguments.options), chain::environment_variables()));
   return chain::effective_text(config);
 }
 

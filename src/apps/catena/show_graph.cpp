@@ -43,7 +43,7 @@ Status print_svg(std::string const& dot) {
 }  // namespace
 
 int show_graph(std::string const& chain_file, std::string const& format) {
-  const Result<chain::ChainConfig> config = chain::load_chain(chain_file);
+  const Result<chain::ChainConfig> config = chain::load_chain(chain_file, {}, chain::environment_variables());
   if (!config.ok()) {
     return fail(config.status());
   }

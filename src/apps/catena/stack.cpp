@@ -4,6 +4,7 @@
 #include "apps/catena/flags.hpp"
 #include "apps/catena/guest_program.hpp"
 #include "apps/catena/stack_copies.hpp"
+#include "apps/catena/stack_metrics.hpp"
 #include "base/core/own_program.hpp"
 #include "base/core/port_list.hpp"
 #include "service/listen.hpp"
@@ -48,6 +49,7 @@ struct StackArguments {
   std::uint32_t rx_kib = 64;
   std::uint32_t tx_kib = 256;
   std::vector<int> cpus;
+  std::string metrics;  ///< address and port; empty: not served
   bool json = false;
   std::vector<std::string> program;
 };
@@ -178,22 +180,26 @@ void print(stack::StackReport const& report, std::uint32_t restarts,
   const std::uint64_t all =
       std::max<std::uint64_t>(std::accumulate(report.cycles.begin(), report.cycles.end(), std::uint64_t{0}), 1);
   if (as_json) {
-    nlohmann::json json{
-        {"accepted", report.sessions.accepted},
-        {"refused", report.sessions.refused},
-        {"violations", report.sessions.violations},
-        {"received_bytes", report.sessions.received_bytes},
-        {"sent_bytes", report.tx.bytes},
-        {"pieces",
-         {{"reference", report.tx.by_reference},
-          {"cpu", report.tx.by_cpu},
-          {"engine", report.tx.by_engine},
-          {"illegal", report.tx.illegal}}},
-        {"copies",
-         {{"engine", report.copies.by_engine}, {"cpu", report.copies.by_cpu}, {"lost_engines", report.copies.losses}}},
-        {"buffers_in_use", report.buffers_in_use},
-        {"connections", report.connections},
-        {"restarts", restarts}};
+    nlohmann::json json{{"accepted", report.sessions.accepted},
+                        {"refused", report.sessions.refused},
+                        {"violations", report.sessions.violations},
+                        {"failed", report.sessions.failed},
+                        {"received_bytes", report.sessions.received_bytes},
+                        {"sent_bytes", report.tx.bytes},
+                        {"pieces",
+                         {{"reference", report.tx.by_reference},
+                          {"cpu", report.tx.by_cpu},
+                          {"engine", report.tx.by_engine},
+                          {"illegal", report.tx.illegal}}},
+                        {"copies",
+                         {{"engine", report.copies.by_engine},
+                          {"cpu", report.copies.by_cpu},
+                          {"lost_engines", report.copies.losses},
+                          {"illegal", report.copies.illegal},
+                          {"quarantined_applications", report.copies.quarantined}}},
+                        {"buffers_in_use", report.buffers_in_use},
+                        {"connections", report.connections},
+                        {"restarts", restarts}};
     if (threshold) {
       const bool is_never = threshold->bytes == chain::CopyThreshold::kNever;
       json["threshold"] = {{"bytes", is_never ? nlohmann::json() : nlohmann::json(threshold->bytes)},
@@ -255,6 +261,13 @@ Result<int> run_program(StackArguments const& arguments) {
                                            ": give this stack others with --interface, --address and --host-address"));
   }
   CATENA_RETURN_IF_ERROR(host.status());
+  std::unique_ptr<service::HttpServer> metrics;
+  if (!arguments.metrics.empty()) {
+    CATENA_ASSIGN_OR_RETURN(const int listening, service::listen_tcp(arguments.metrics));
+    CATENA_ASSIGN_OR_RETURN(metrics, service::HttpServer::start(listening, [&host](auto const& request) {
+                              return answer_stack_metrics(**host, request);
+                            }));
+  }
   const char* const other = std::getenv("LD_PRELOAD");
   CATENA_RETURN_IF_ERROR(program.start({{"LD_PRELOAD", other == nullptr ? library : concat(library, ":", other)},
                                         {"CATENA_STACK", path},
@@ -291,6 +304,7 @@ void add_stack_commands(CLI::App& app, int& status) {
   run->add_option("--tx", arguments->tx_kib, "KiB of a connection's send buffer; a power of two")
       ->capture_default_str();
   run->add_option("--cpus", arguments->cpus, "CPUs of the stack")->delimiter(',')->allow_extra_args(false);
+  run->add_option("--metrics", arguments->metrics, "Serve /metrics for Prometheus at this address: 127.0.0.1:9465");
   run->add_flag("--json", arguments->json, "Report as one JSON object on standard error");
   run->callback([arguments, &status] {
     const Result<int> result = run_program(*arguments);

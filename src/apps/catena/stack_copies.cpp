@@ -13,10 +13,11 @@ chain::CopyThreshold threshold_for(CopyArguments const& arguments) {
   if (arguments.threshold) {
     return {*arguments.threshold, "by --threshold"};
   }
-  if (arguments.engine == hostcopy::kCpuEngine) {
+  std::string const& engine = arguments.engines.front();
+  if (engine == hostcopy::kCpuEngine) {
     return {chain::CopyThreshold::kDefault, "the default: the engine is the CPU itself"};
   }
-  return chain::choose_threshold(chain::ProfileStore::from_environment(), chain::CopyEngine::of(arguments.engine),
+  return chain::choose_threshold(chain::ProfileStore::from_environment(), chain::CopyEngine::of(engine),
                                  chain::CopyEngine::of(hostcopy::kCpuEngine));
 }
 
@@ -30,8 +31,11 @@ void add_copy_options(CLI::App& command, CopyArguments& arguments) {
       ->capture_default_str();
   arguments.conditional = {
       {command
-           .add_option("--engine", arguments.engine,
-                       "With --copy sync, async or full: the engine, as `catena doctor` lists them")
+           .add_option("--engine", arguments.engines,
+                       "With --copy sync, async or full: the engine, as `catena doctor` lists them, and after commas "
+                       "the ones that replace it if it is lost")
+           ->delimiter(',')
+           ->allow_extra_args(false)
            ->check(CLI::IsMember(engine_names()))
            ->capture_default_str(),
        "sync, async or full", &stack::uses_engine},
@@ -50,7 +54,7 @@ void add_copy_options(CLI::App& command, CopyArguments& arguments) {
 Status set_copies(CopyArguments const& arguments, stack::StackSettings& settings) {
   settings.tx.mode = *stack::copy_mode_of(arguments.copy);
   settings.tx.poll_at = arguments.poll_at;
-  settings.engine = arguments.engine;
+  settings.engines = arguments.engines;
   for (CopyArguments::Conditional const& one : arguments.conditional) {
     if (one.option->count() > 0 && !one.is_used_by(settings.tx.mode)) {
       return absl::InvalidArgumentError(
@@ -66,12 +70,13 @@ Result<std::optional<chain::CopyThreshold>> prepare_copies(CopyArguments const& 
   if (!stack::uses_engine(tx.mode)) {
     return std::nullopt;
   }
-  CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind,
-                          hostcopy::find_kind(arguments.engine, stack::engine_table()));
-  if (kind.needs != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(process.needs, kind.needs());
+  for (std::string const& engine : arguments.engines) {
+    CATENA_ASSIGN_OR_RETURN(const hostcopy::EngineKind kind, hostcopy::find_kind(engine, stack::engine_table()));
+    if (kind.needs != nullptr) {
+      CATENA_ASSIGN_OR_RETURN(process.needs.emplace_back(), kind.needs());
+    }
+    CATENA_RETURN_IF_ERROR(kind.probe());
   }
-  CATENA_RETURN_IF_ERROR(kind.probe());
   if (tx.mode != stack::CopyMode::kFull) {
     return std::nullopt;
   }
@@ -81,7 +86,7 @@ Result<std::optional<chain::CopyThreshold>> prepare_copies(CopyArguments const& 
 }
 
 std::string describe(CopyArguments const& arguments, chain::CopyThreshold const& threshold) {
-  std::string const& engine = arguments.engine;
+  std::string const& engine = arguments.engines.front();
   return threshold.bytes == chain::CopyThreshold::kNever
              ? concat("by the CPU, which takes less time than ", engine, " at each size, ", threshold.why,
                       "; --threshold BYTES uses ", engine, " all the same")

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
@@ -42,6 +43,8 @@ Result<Sight> look(std::string const& socket) {
 std::uint64_t count_of(Json const& object, const char* name) {
   return object.is_object() ? object.value(name, std::uint64_t{0}) : 0;
 }
+
+double number_of(Json const& object, const char* name) { return object.is_object() ? object.value(name, 0.0) : 0; }
 
 /// How much more per second; 0 where the count began anew.
 double rate(std::uint64_t now, std::uint64_t before, double seconds) {
@@ -91,12 +94,26 @@ Json frame_of(Json const& now, Json const& before, double seconds) {
       {"nfs", Json::array()}};
   for (Json const& nf : now.value("nfs", Json::array())) {
     const Json was = nf_of(before, nf.value("name", ""));
-    frame["nfs"].push_back({{"name", nf.value("name", "")},
-                            {"on", nf.value("on", "")},
-                            {"pps", rate(count_of(nf, "in_packets"), count_of(was, "in_packets"), seconds)},
-                            {"drops_per_second", drop_rates(part_of(nf, "drops"), part_of(was, "drops"), seconds)}});
+    frame["nfs"].push_back(
+        {{"name", nf.value("name", "")},
+         {"on", nf.value("on", "")},
+         {"pps", rate(count_of(nf, "in_packets"), count_of(was, "in_packets"), seconds)},
+         {"alerts_per_second", rate(count_of(nf, "alerts"), count_of(was, "alerts"), seconds)},
+         {"load", std::max(0.0, number_of(nf, "busy_seconds") - number_of(was, "busy_seconds")) / seconds},
+         {"drops_per_second", drop_rates(part_of(nf, "drops"), part_of(was, "drops"), seconds)}});
   }
   return frame;
+}
+
+/// "12 %" of a core.
+std::string load_text(double load) {
+  constexpr double kPercent = 100;
+  return fmt::format("{:.0f} %", kPercent * load);
+}
+
+std::string alerts_text(Json const& nf) {
+  const double alerts = nf.value("alerts_per_second", 0.0);
+  return alerts > 0 ? concat("  alerts ", rate_text(alerts, "/s")) : std::string();
 }
 
 std::string drops_text(Json const& rates) {
@@ -109,7 +126,7 @@ std::string drops_text(Json const& rates) {
 
 std::string text_of(Json const& chains) {
   std::string text =
-      fmt::format("{:<28} {:<9} {:>11} {:>9} {:>11}  {}\n", "chain", "state", "received", "", "sent", "drops");
+      fmt::format("{:<28} {:<9} {:>11} {:>9} {:>11}  {}\n", "chain", "state", "received", "load", "sent", "drops");
   for (Json const& chain : chains) {
     text +=
         fmt::format("{:<28} {:<9} {:>11} {:>9} {:>11}{}{}\n", chain.value("name", ""), chain.value("state", ""),
@@ -118,7 +135,8 @@ std::string text_of(Json const& chains) {
                     drops_text(chain["rx_drops_per_second"]), drops_text(chain["tx_drops_per_second"]));
     for (Json const& nf : chain["nfs"]) {
       text += fmt::format("  {:<26} {:<9} {:>11} {:>9} {:>11}{}\n", nf.value("name", ""), nf.value("on", ""),
-                          rate_text(nf.value("pps", 0.0), "pps"), "", "", drops_text(nf["drops_per_second"]));
+                          rate_text(nf.value("pps", 0.0), "pps"), load_text(nf.value("load", 0.0)), "",
+                          alerts_text(nf) + drops_text(nf["drops_per_second"]));
     }
   }
   return text;

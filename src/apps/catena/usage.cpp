@@ -78,8 +78,17 @@ constexpr std::array kExamples{
     Example{"catena show graph", "  catena show graph chain.yaml --format svg > chain.svg\n"},
     Example{"catena show program", "  catena show program chain.yaml ids --device cuda\n"},
     Example{"catena serve", "  catena serve --metrics 127.0.0.1:9464\n"},
-    Example{"catena apply", "  catena apply chain.yaml --dry-run\n  catena apply chain.yaml\n"},
+    Example{"catena apply",
+            "  catena apply chain.yaml --dry-run\n  catena apply chain.yaml\n  catena apply chain.yaml --confirm 60\n"},
     Example{"catena get", "  catena get\n  catena get office --json\n"},
+    Example{"catena start", "  catena start office\n"},
+    Example{"catena restart", "  catena restart office\n"},
+    Example{"catena reload", "  catena reload office\n"},
+    Example{"catena cancel", "  catena cancel office\n"},
+    Example{"catena history", "  catena history office\n"},
+    Example{"catena rollback", "  catena rollback office\n  catena rollback office 3f2b8c9d1e04\n"},
+    Example{"catena confirm", "  catena confirm office\n"},
+    Example{"catena logs", "  catena logs office -f\n  catena logs --reopen\n"},
     Example{"catena stop", "  catena stop office\n"},
     Example{"catena delete", "  catena delete office\n"},
     Example{"catena nf", "  catena nf reset office\n"},
@@ -100,23 +109,23 @@ constexpr std::string_view kApply = "`catena apply FILE` starts or replaces a ch
 constexpr std::string_view kGet = "`catena get` lists the chains of the service, `catena get NAME` shows one";
 constexpr std::string_view kDelete = "`catena delete NAME` stops a chain of the service and forgets it";
 constexpr std::string_view kCheck = "`catena check FILE` finds errors in a chain file";
-constexpr std::string_view kLogs = "a service writes its log to standard error: `journalctl -u catena` shows it";
+constexpr std::string_view kLogs = "`catena logs NAME` prints the lines of a chain in the log of the service";
+constexpr std::string_view kRollback = "`catena rollback NAME` applies the spec before the present one";
 constexpr std::string_view kStart =
     "`catena apply FILE` starts a chain in the service, `catena run FILE` in this terminal";
-constexpr std::array<OtherWord, 26> kOtherWords{{
-    {"start", kStart},    {"up", kStart},
-    {"add", kApply},      {"create", kApply},
-    {"load", kApply},     {"reload", kApply},
-    {"replace", kApply},  {"restart", kApply},
-    {"update", kApply},   {"status", kGet},
-    {"state", kGet},      {"list", kGet},
-    {"ls", kGet},         {"ps", kGet},
-    {"stats", kGet},      {"remove", kDelete},
-    {"rm", kDelete},      {"kill", kDelete},
-    {"down", kDelete},    {"test", kCheck},
-    {"validate", kCheck}, {"lint", kCheck},
-    {"log", kLogs},       {"logs", kLogs},
-    {"journal", kLogs},   {"version", "`catena --version` prints it"},
+constexpr std::array<OtherWord, 24> kOtherWords{{
+    {"up", kStart},      {"add", kApply},
+    {"create", kApply},  {"load", kApply},
+    {"replace", kApply}, {"update", kApply},
+    {"status", kGet},    {"state", kGet},
+    {"list", kGet},      {"ls", kGet},
+    {"ps", kGet},        {"stats", kGet},
+    {"remove", kDelete}, {"rm", kDelete},
+    {"kill", kDelete},   {"down", kDelete},
+    {"test", kCheck},    {"validate", kCheck},
+    {"lint", kCheck},    {"log", kLogs},
+    {"journal", kLogs},  {"version", "`catena --version` prints it"},
+    {"undo", kRollback}, {"revert", kRollback},
 }};
 
 std::string_view instead_of(std::string_view word) {

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace catena::hostcopy {
 namespace {
 
 /// The clock is read at one of so many polls: it costs as much as a poll.
 constexpr std::uint32_t kPollsPerWatch = 32;
+
+bool is_quarantined(JobOwner const* owner) { return owner != nullptr && owner->is_quarantined; }
 
 bool are_equal(std::span<const Move> moves) {
   return std::ranges::all_of(moves, [](Move const& move) { return std::memcmp(move.from, move.to, move.bytes) == 0; });
@@ -33,7 +36,7 @@ Accelerator::~Accelerator() {
   }
 }
 
-Accelerator::Ticket Accelerator::start(std::span<const Move> moves) {
+Accelerator::Ticket Accelerator::start(std::span<const Move> moves, JobOwner* owner) {
   if (first_free_ == kNone) {
     first_free_ = static_cast<std::uint32_t>(slots_.size());
     slots_.emplace_back();
@@ -42,9 +45,10 @@ Accelerator::Ticket Accelerator::start(std::span<const Move> moves) {
   Slot& job = slots_[slot];
   first_free_ = job.next_free;
   job.moves = moves;
+  job.owner = owner;
   job.failures = 0;
   // with another job beside it, a loss would not tell which of the two is to blame
-  if (current_.engine == nullptr || tried_ || !suspects_.empty()) {
+  if (current_.engine == nullptr || tried_ || !suspects_.empty() || is_quarantined(owner)) {
     make_by_cpu(slot);
   } else {
     submit(slot);
@@ -80,6 +84,15 @@ void Accelerator::make_by_cpu(std::uint32_t slot) {
   ++counters_.by_cpu;
 }
 
+void Accelerator::set_illegal(Slot& job) {
+  job.state = State::kIllegal;
+  ++counters_.illegal;
+  if (job.owner != nullptr && !std::exchange(job.owner->is_quarantined, true)) {
+    ++counters_.quarantined;
+    spdlog::warn("a copy failed on two engines: the CPU makes all later copies of its owner");
+  }
+}
+
 void Accelerator::note_refusal() {
   ++counters_.refused;
   const Clock::time_point now = Clock::now();
@@ -109,9 +122,8 @@ void Accelerator::fail_job(std::uint32_t slot, Engine const* engine) {
   Slot& job = slots_[slot];
   job.engine = nullptr;
   if (++job.failures == 2) {
-    job.state = State::kIllegal;
-    ++counters_.illegal;
-  } else if (engine != current_.engine || change_engine()) {
+    set_illegal(job);
+  } else if (!is_quarantined(job.owner) && (engine != current_.engine || change_engine())) {
     job.state = State::kInFlight;
     suspects_.push_back(slot);
   } else {
@@ -140,8 +152,7 @@ void Accelerator::lose(Attached& attached, Status const& why) {
       job.state = State::kAbandoned;
       ++counters_.abandoned;
     } else if (++job.failures == 2) {  // the second engine had it alone
-      job.state = State::kIllegal;
-      ++counters_.illegal;
+      set_illegal(job);
     } else {
       suspects_.push_back(slot);
       try_suspects();  // the next engine has work before all jobs are looked at
@@ -153,12 +164,13 @@ void Accelerator::lose(Attached& attached, Status const& why) {
 
 void Accelerator::try_suspects() {
   while (!suspects_.empty()) {
-    if (current_.engine != nullptr && (tried_ || current_.in_flight > 0)) {
+    const std::uint32_t slot = suspects_.back();
+    const bool needs_engine = current_.engine != nullptr && !is_quarantined(slots_[slot].owner);
+    if (needs_engine && (tried_ || current_.in_flight > 0)) {
       return;
     }
-    const std::uint32_t slot = suspects_.back();
     suspects_.pop_back();
-    if (current_.engine == nullptr) {
+    if (!needs_engine) {
       make_by_cpu(slot);
       continue;
     }

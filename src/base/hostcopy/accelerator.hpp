@@ -13,13 +13,19 @@
 namespace catena::hostcopy {
 
 struct AcceleratorOptions {
-  int node = -1;                                   ///< whose engines it uses
+  int node = -1;                                   ///< of its thread: it prefers this node's engines
   std::chrono::nanoseconds patience{100'000'000};  ///< for a job; a slower engine is lost
   std::uint32_t busy_limit = 64;                   ///< jobs without room in a period, before another engine is taken
   std::chrono::nanoseconds busy_period{100'000'000};
   /// One job in so many has its bytes compared with their source; 0: no comparison. With a difference the engine is
   /// lost. Only 1 finds every early completion.
   std::uint32_t verify_every = 0;
+};
+
+/// The owner of jobs, such as an application. After an illegal job of it the CPU makes all its other ones: they may be
+/// like the first, and would cost two engines each.
+struct JobOwner {
+  bool is_quarantined = false;
 };
 
 /// What became of the jobs of one Accelerator, and why engines were changed. Monotonic.
@@ -29,6 +35,7 @@ struct AcceleratorCounters {
   std::uint64_t refused = 0;      ///< of by_cpu: the engine had no room
   std::uint64_t resubmitted = 0;  ///< to another engine, after the first one failed
   std::uint64_t illegal = 0;      ///< jobs on which two engines failed
+  std::uint64_t quarantined = 0;  ///< owners of these
   std::uint64_t abandoned = 0;    ///< jobs of an engine without a working stop()
   std::uint64_t changes = 0;      ///< of a busy engine for another one
   std::uint64_t losses = 0;       ///< of an engine
@@ -42,8 +49,7 @@ struct AcceleratorCounters {
 /// - A lost engine: the next one gets the jobs in flight, one at a time; meanwhile the CPU makes new ones. No
 ///   engine is left: the CPU makes all.
 /// - A job that fails alone on one engine after an engine failed with it is illegal: State::kIllegal, once, for its
-/// user
-///   to reset its session. Other jobs are not affected.
+///   user to reset its session. Its owner is quarantined. Jobs of other owners are not affected.
 /// A wrong completion (an unknown job, a job twice) means a lost engine.
 ///
 /// Jobs complete in any order. Belongs to one thread at a time. The destructor loses an engine with jobs in flight.
@@ -65,8 +71,8 @@ class Accelerator {
   Accelerator& operator=(Accelerator const&) = delete;
 
   /// Starts a job of at least one move. `moves` and the memory live, and the sources stay as they are, until state() is
-  /// another one than kInFlight.
-  Ticket start(std::span<const Move> moves);
+  /// another one than kInFlight. `owner`: outlives the job; null: without an owner.
+  Ticket start(std::span<const Move> moves, JobOwner* owner = nullptr);
   /// Takes completed jobs from the engines, and replaces a failing engine. Never waits.
   void poll();
   State state(Ticket ticket) const { return slots_[slot_of(ticket)].state; }
@@ -85,8 +91,9 @@ class Accelerator {
   /// What is recorded of a job.
   struct Slot {
     std::span<const Move> moves;
-    Engine* engine = nullptr;  ///< its owner; null: no engine
-    Clock::time_point since;   ///< epoch: not yet looked at by watch()
+    Engine* engine = nullptr;  ///< that has it; null: no engine
+    JobOwner* owner = nullptr;
+    Clock::time_point since;  ///< epoch: not yet looked at by watch()
     std::uint32_t generation = 0;
     std::uint32_t next_free = kNone;  ///< while the slot is free
     State state = State::kDone;
@@ -107,6 +114,7 @@ class Accelerator {
 
   void submit(std::uint32_t slot);
   void make_by_cpu(std::uint32_t slot);
+  void set_illegal(Slot& job);
   void note_refusal();
   void take_completions(Attached& attached);
   /// Whether the job is in flight on the attached engine.

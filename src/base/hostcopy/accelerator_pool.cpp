@@ -14,7 +14,10 @@ AcceleratorPool::AcceleratorPool(std::vector<Member> members, Engine::Limits con
     if (!configured.ok()) {
       spdlog::warn("copy engine {} is left out: {}", member.engine->name(), configured.ToString());
     }
-    slots_.push_back({std::move(member.engine), member.node, configured.ok() ? Use::kIdle : Use::kLost, 0});
+    slots_.push_back({.engine = std::move(member.engine),
+                      .node = member.node,
+                      .use = configured.ok() ? Use::kIdle : Use::kLost,
+                      .idle_since = 0});
   }
 }
 
@@ -24,17 +27,21 @@ AcceleratorPool::Slot& AcceleratorPool::slot_of(Engine const* engine) {
 
 Engine* AcceleratorPool::take(int node) {
   const std::lock_guard lock(mutex_);
-  Slot* longest = nullptr;
+  const auto is_before = [node](Slot const& one, Slot const& other) {
+    const bool is_near = one.node == node;
+    return is_near == (other.node == node) ? one.idle_since < other.idle_since : is_near;
+  };
+  Slot* first = nullptr;
   for (Slot& slot : slots_) {
-    if (slot.use == Use::kIdle && slot.node == node && (longest == nullptr || slot.idle_since < longest->idle_since)) {
-      longest = &slot;
+    if (slot.use == Use::kIdle && (first == nullptr || is_before(slot, *first))) {
+      first = &slot;
     }
   }
-  if (longest == nullptr) {
+  if (first == nullptr) {
     return nullptr;
   }
-  longest->use = Use::kInUse;
-  return longest->engine.get();
+  first->use = Use::kInUse;
+  return first->engine.get();
 }
 
 void AcceleratorPool::give_back(Engine* engine) {
@@ -49,7 +56,41 @@ bool AcceleratorPool::lose(Engine* engine) {
     const std::lock_guard lock(mutex_);
     slot_of(engine).use = Use::kLost;
   }
-  return engine->stop();
+  const bool is_stopped = engine->stop();
+  const std::lock_guard lock(mutex_);
+  slot_of(engine).is_runaway = !is_stopped;
+  return is_stopped;
+}
+
+Result<AcceleratorPool::Reach> AcceleratorPool::register_memory(std::span<std::byte> memory,
+                                                                std::shared_ptr<const void> owner) {
+  const std::lock_guard lock(mutex_);
+  for (Slot const& slot : slots_) {
+    const Status registered = slot.use == Use::kLost ? absl::OkStatus() : slot.engine->register_memory(memory);
+    if (!registered.ok()) {
+      unregister(memory, std::move(owner));
+      return registered;
+    }
+  }
+  return Reach(memory.data(), [this, memory, owner = std::move(owner)](const void* /*memory*/) mutable {
+    const std::lock_guard ending(mutex_);
+    unregister(memory, std::move(owner));
+  });
+}
+
+void AcceleratorPool::unregister(std::span<std::byte> memory, std::shared_ptr<const void> owner) {
+  bool is_free = true;
+  for (Slot const& slot : slots_) {
+    const Status ended =
+        slot.is_runaway ? absl::UnavailableError("it did not stop") : slot.engine->unregister_memory(memory);
+    if (!ended.ok()) {
+      spdlog::warn("memory stays in use: copy engine {} may access it: {}", slot.engine->name(), ended.ToString());
+      is_free = false;
+    }
+  }
+  if (!is_free) {
+    kept_.push_back(std::move(owner));
+  }
 }
 
 AcceleratorPool::Census AcceleratorPool::census() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ class AcceleratorPool {
  public:
   struct Member {
     std::unique_ptr<Engine> engine;
-    int node;  ///< the NUMA node at which the engine is; -1 on a machine without nodes
+    int node;  ///< the NUMA node at which the engine is; -1: at no node
   };
   struct Census {
     std::uint32_t idle = 0;
@@ -25,17 +26,26 @@ class AcceleratorPool {
     std::uint32_t lost = 0;
   };
 
+  /// A memory within reach of the engines, until the last copy of the pointer ends.
+  using Reach = std::shared_ptr<const void>;
+
   /// Configures each engine for `limits`. A failing one counts as lost, with a warning in the log.
   AcceleratorPool(std::vector<Member> members, Engine::Limits const& limits);
   AcceleratorPool(AcceleratorPool const&) = delete;
   AcceleratorPool& operator=(AcceleratorPool const&) = delete;
 
-  /// An idle engine at `node`, the one longest idle; null: no engine is idle. Owned by the pool.
+  /// The idle engine at `node` that is longest idle; without one, that of any node. Null: no engine is idle. Owned by
+  /// the pool.
   Engine* take(int node);
   /// Precondition: take() returned `engine`, and no job of it is in flight.
   void give_back(Engine* engine);
   /// Stops `engine`, which take() returned, for good: no Accelerator gets it again. Returns Engine::stop().
   bool lose(Engine* engine);
+  /// Lets all engines that are not lost reach `memory`. `owner` keeps it until the result ends, and longer where an
+  /// engine may still access it: as long as the pool. Preconditions: the caller's thread is the only one with engines
+  /// of this pool; the pool outlives the result, which ends after the last job with the memory. Errors: of
+  /// Engine::register_memory(), of the first engine that refuses: then no engine reaches it.
+  Result<Reach> register_memory(std::span<std::byte> memory, std::shared_ptr<const void> owner);
   Census census() const;
 
  private:
@@ -45,10 +55,13 @@ class AcceleratorPool {
     int node;
     Use use;
     std::uint64_t idle_since;  ///< by turns_
+    bool is_runaway = false;   ///< lost, and it did not stop
   };
   Slot& slot_of(Engine const* engine);
+  void unregister(std::span<std::byte> memory, std::shared_ptr<const void> owner);
 
   mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const void>> kept_;  ///< memory that an engine may access
   std::vector<Slot> slots_;
   std::uint64_t turns_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -89,7 +90,7 @@ class AcceleratorTest : public ::testing::Test {
   std::optional<Accelerator> accelerator_;  ///< destroyed before the pool
 };
 
-TEST_F(AcceleratorTest, takes_an_engine_of_its_node_alone) {
+TEST_F(AcceleratorTest, takes_an_engine_of_its_node) {
   FaultyEngineScript const& far = add({}, 0);
   FaultyEngineScript const& near = add({}, 1);
   open({.node = 1});
@@ -196,6 +197,76 @@ TEST_F(AcceleratorTest, a_job_on_which_two_engines_fail_is_illegal_and_the_other
     accelerator_.reset();
     members_.clear();
   }
+}
+
+TEST_F(AcceleratorTest, an_owner_of_illegal_jobs_costs_two_engines_and_no_more) {
+  using Illegal = FaultyEngineScript::Illegal;
+  for (const Illegal with_illegal : {Illegal::kRefused, Illegal::kFailed, Illegal::kHalts}) {
+    for (int engine = 0; engine < 6; ++engine) {
+      add({.seed = static_cast<std::uint32_t>(engine + 1),
+           .illegal_memory = std::as_bytes(std::span(jobs_).first(5)),
+           .with_illegal = with_illegal});
+    }
+    Accelerator const& accelerator = open();
+    JobOwner bad;
+    JobOwner good;
+    const auto start = [&](std::size_t job) {
+      jobs_[job].ticket = accelerator_->start(jobs_[job].moves, job < 5 ? &bad : &good);
+    };
+    for (std::size_t job = 0; job < kJobs; ++job) {
+      start(job);
+    }
+    EXPECT_EQ(finish(), (std::map<State, std::uint32_t>{{State::kDone, kJobs - 1}, {State::kIllegal, 1}}));
+    EXPECT_TRUE(bad.is_quarantined);
+    EXPECT_FALSE(good.is_quarantined);
+    EXPECT_EQ(accelerator.counters().quarantined, 1U);
+    EXPECT_EQ(accelerator.counters().losses, with_illegal == Illegal::kHalts ? 2U : 0U);
+    const std::uint64_t by_engine = accelerator.counters().by_engine;
+    for (std::size_t job = 0; job < kJobs; ++job) {
+      start(job);
+    }
+    EXPECT_EQ(finish(), (std::map<State, std::uint32_t>{{State::kDone, kJobs}}));
+    EXPECT_EQ(accelerator.counters().by_engine, by_engine + 3) << "those of the other owner";
+    accelerator_.reset();
+    members_.clear();
+    scripts_.clear();
+  }
+}
+
+TEST_F(AcceleratorTest, memory_is_within_reach_until_its_last_user_ends) {
+  FaultyEngineScript const& first = add({.max_memories = 2});
+  FaultyEngineScript const& second = add({.max_memories = 1});
+  open();
+  auto memory = std::make_shared<std::array<std::byte, 64>>();
+  const std::weak_ptr<std::array<std::byte, 64>> lives = memory;
+  Result<AcceleratorPool::Reach> reach = pool_->register_memory(*memory, memory);
+  ASSERT_EQ(reach.status(), absl::OkStatus());
+  std::array<std::byte, 64> more{};
+  EXPECT_TRUE(absl::IsResourceExhausted(pool_->register_memory(more, nullptr).status()));
+  EXPECT_EQ(first.memories, 1U) << "what one engine refuses, none reaches";
+  memory.reset();
+  EXPECT_FALSE(lives.expired());
+  reach = AcceleratorPool::Reach();
+  EXPECT_TRUE(lives.expired());
+  EXPECT_EQ(first.memories + second.memories, 0U);
+}
+
+TEST_F(AcceleratorTest, memory_that_an_engine_may_still_read_stays) {
+  add({.fails_after = 2, .cannot_stop = true});
+  open();
+  auto memory = std::make_shared<std::array<std::byte, 64>>();
+  const std::weak_ptr<std::array<std::byte, 64>> lives = memory;
+  Result<AcceleratorPool::Reach> reach = pool_->register_memory(*memory, memory);
+  memory.reset();
+  ASSERT_EQ(reach.status(), absl::OkStatus());
+  start_all();
+  finish();
+  ASSERT_EQ(accelerator_->counters().losses, 1U);
+  reach = AcceleratorPool::Reach();
+  EXPECT_FALSE(lives.expired());
+  accelerator_.reset();
+  pool_.reset();
+  EXPECT_TRUE(lives.expired());
 }
 
 TEST_F(AcceleratorTest, a_job_beside_a_suspect_is_made_by_the_cpu_and_makes_nothing_illegal) {

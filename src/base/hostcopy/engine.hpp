@@ -45,7 +45,7 @@ class Engine {
     bool needs_registration = false;  ///< reaches only memory given to register_memory()
     std::uint32_t largest_move = std::numeric_limits<std::uint32_t>::max();  ///< bytes
     std::uint32_t alignment = 1;  ///< of both addresses and the length of a move, bytes
-    int node = -1;                ///< the NUMA node of the engine; -1: the machine has no nodes
+    int node = -1;                ///< the NUMA node of the engine; -1: at no node
   };
   struct Completion {
     Job job;
@@ -57,9 +57,12 @@ class Engine {
   /// Allocates resources for `limits`. Again after stop(): starts the engine afresh. Errors: ResourceExhausted,
   /// Unavailable.
   virtual Status configure(Limits const& limits) = 0;
-  /// Lets the engine reach `memory`, which outlives it. Before the first job with it. Errors: ResourceExhausted,
-  /// Unavailable.
+  /// Lets the engine reach `memory`, which lives until unregister_memory() or longer than the engine. Before the first
+  /// job with it. Errors: ResourceExhausted, Unavailable.
   virtual Status register_memory(std::span<std::byte> /*memory*/) { return absl::OkStatus(); }
+  /// Ends register_memory() of the same bytes; without effect on unregistered memory. Precondition: no job with it is
+  /// in flight. On an error the engine may still access the memory.
+  virtual Status unregister_memory(std::span<std::byte> /*memory*/) { return absl::OkStatus(); }
   /// Starts the moves of one job, in any order. Until the job is dequeued, `moves` and the memory of each move must
   /// live, and the sources must not change. ResourceExhausted: as many jobs as configured are in flight; the job may be
   /// enqueued again later. InvalidArgument: a job beyond this engine (capabilities(), limits). Any other

@@ -32,5 +32,14 @@ TEST(Engines, move_each_byte_to_its_place_and_no_other) {
   }
 }
 
+TEST(Engines, reach_many_memories_that_come_and_go) {
+  for (EngineKind const& kind : engine_kinds()) {
+    if (Result<std::unique_ptr<Engine>> engine = kind.open(); engine.ok()) {
+      SCOPED_TRACE(kind.name);
+      testing::expect_reaches_many_memories(**engine);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace catena::hostcopy

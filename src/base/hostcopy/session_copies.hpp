@@ -22,11 +22,12 @@ class SessionCopies {
     kAbandoned,  ///< as Accelerator::State; the session cannot go on
   };
 
-  /// `accelerator` outlives it. Precondition of the destructor: is_empty().
-  explicit SessionCopies(Accelerator& accelerator) : accelerator_(&accelerator) {}
+  /// `accelerator` and `owner`, which may be null, outlive it. Precondition of the destructor: is_empty().
+  explicit SessionCopies(Accelerator& accelerator, JobOwner* owner = nullptr)
+      : accelerator_(&accelerator), owner_(owner) {}
 
   /// Starts a copy by an engine. Lifetimes: as in Accelerator::start(), until take() returned it.
-  void start(std::span<const Move> moves) { started_.push_back(accelerator_->start(moves)); }
+  void start(std::span<const Move> moves) { started_.push_back(accelerator_->start(moves, owner_)); }
   /// Makes a copy by the CPU, now.
   void make(std::span<const Move> moves) {
     make_moves(moves);
@@ -38,6 +39,7 @@ class SessionCopies {
 
  private:
   Accelerator* accelerator_;
+  JobOwner* owner_;
   std::deque<std::optional<Accelerator::Ticket>> started_;  ///< nullopt: made by make()
 };
 

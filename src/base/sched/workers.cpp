@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sched/workers.hpp"
 
+#include "base/core/log_context.hpp"
 #include "base/core/poll_backoff.hpp"
 
 #include <catena/core/text.hpp>
@@ -107,7 +108,7 @@ class Workers {
   bool start_worker(std::vector<std::thread>& threads, std::size_t workers) {
     const std::size_t worker = threads.size();
     try {
-      threads.emplace_back([this, worker] { work(worker); });
+      threads.emplace_back(in_log_context([this, worker] { work(worker); }));
     } catch (std::system_error const& error) {
       fail(absl::ResourceExhaustedError(concat("worker ", worker + 1, " of ", workers, " cannot be started: ",
                                                error.code().message(), ". Fewer workers (--workers N) need less")));
@@ -203,6 +204,7 @@ class Workers {
         continue;
       }
       Stage& stage = *stages_[number];
+      LogContext::set_stage(stage.name());
       Result<Progress> progress = stage.poll();
       if (!progress.ok()) {
         fail(Status(progress.status().code(),

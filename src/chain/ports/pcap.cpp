@@ -100,6 +100,11 @@ Result<plan::PacketProfile> profile_of_capture(PortConfig const& rx) {
   return frames.empty() ? plan::PacketProfile::imix() : profile_of_frames(frames);
 }
 
+/// A stream can be read only once, which is the run's.
+Status verify_pcap(PortConfig const& rx) {
+  return io::is_stream(rx.target) ? absl::OkStatus() : io::verify_capture(rx.target);
+}
+
 Result<Sources> open_pcap(SourceRequest const& request) {
   return one_source(io::open_pcap_source(request.rx.target, request.rx.as<Loops>().count, request.give_up));
 }
@@ -123,6 +128,7 @@ const PortKind kPcapPort{
            .note = "- is standard input",
            .parse = parse_pcap_rx,
            .profile = profile_of_capture,
+           .verify = verify_pcap,
            .open = open_pcap},
     .tx = {.keys = kPcapTxKeys,
            .note = "- is standard output",

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -35,10 +36,17 @@ struct BatchJob {
   std::uint32_t end_part;
 };
 
+/// A registered memory.
+struct MoveWindow {
+  std::span<std::byte> memory;
+  std::unique_ptr<device::Buffer> buffer;
+};
+
 /// Jobs of one launch.
 struct MoveBatch {
   std::unique_ptr<device::PinnedBuffer> memory;  ///< a MoveTable
   std::vector<BatchJob> jobs;
+  std::vector<MoveWindow const*> windows;  ///< of the parts, up to kMoveWindows; used until the launch
   std::uint32_t parts = 0;
   std::uint32_t launch = 0;  ///< its number
   std::size_t completed_jobs = 0;
@@ -47,6 +55,15 @@ struct MoveBatch {
   MoveTable& table() { return *reinterpret_cast<MoveTable*>(memory->bytes().data()); }
   bool is_copied(std::uint32_t part) {
     return std::atomic_ref(table().copied[part]).load(std::memory_order_acquire) == launch;
+  }
+  /// The place of `window` in `windows`, where it is added.
+  std::uint16_t place_of(MoveWindow const& window) {
+    const auto place = std::ranges::find(windows, &window);
+    const auto number = static_cast<std::uint16_t>(place - windows.begin());
+    if (place == windows.end()) {
+      windows.push_back(&window);
+    }
+    return number;
   }
 };
 
@@ -72,6 +89,7 @@ class KernelEngine final : public Engine {
       }
       std::ranges::fill(batch.table().copied, launches_);
       batch.jobs.reserve(kBatchJobs);
+      batch.windows.reserve(kMoveWindows);
     }
     // a driver may compile a kernel at its first launch: no job waits for that
     CATENA_RETURN_IF_ERROR(run(batches_.front(), {.parts = 0, .launch = launches_}));
@@ -80,18 +98,21 @@ class KernelEngine final : public Engine {
   }
 
   Status register_memory(std::span<std::byte> memory) override {
-    if (windows_.size() == kMoveWindows) {
-      return absl::ResourceExhaustedError(concat("a copy engine reaches ", kMoveWindows, " memories"));
-    }
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Buffer> buffer, device_->map_host(memory));
-    windows_.push_back({memory, std::move(buffer)});
+    windows_[memory.data()] = {memory, std::move(buffer)};
+    return absl::OkStatus();
+  }
+
+  Status unregister_memory(std::span<std::byte> memory) override {
+    windows_.erase(memory.data());
     return absl::OkStatus();
   }
 
   Status enqueue_copy(Job job, std::span<const Move> moves) override {
     std::uint32_t parts = 0;
     for (Move const& move : moves) {
-      if (move.bytes > kLargestMove || !window_of(move.from, move.bytes) || !window_of(move.to, move.bytes)) {
+      if (move.bytes > kLargestMove || window_of(move.from, move.bytes) == nullptr ||
+          window_of(move.to, move.bytes) == nullptr) {
         return absl::InvalidArgumentError("a move of unregistered memory, or of more than 1 MiB");
       }
       parts += (move.bytes + kPartBytes - 1) / kPartBytes;
@@ -102,13 +123,16 @@ class KernelEngine final : public Engine {
     if (jobs_ == limits_.jobs) {
       return absl::ResourceExhaustedError("as many jobs as configured are in flight");
     }
-    if (launched_ < kBatches && batches_[launched_].parts + parts > kMoveParts) {
+    if (launched_ < kBatches && !has_room(batches_[launched_], parts, moves)) {
       CATENA_RETURN_IF_ERROR(launch());
     }
     if (launched_ == kBatches) {
       return absl::ResourceExhaustedError("all launches are in flight");
     }
     MoveBatch& batch = batches_[launched_];
+    if (batch.jobs.empty() && !has_room(batch, parts, moves)) {
+      return absl::InvalidArgumentError(concat("a job with more than ", kMoveWindows, " memories"));
+    }
     for (Move const& move : moves) {
       add(batch, move);
     }
@@ -144,30 +168,50 @@ class KernelEngine final : public Engine {
   }
 
  private:
-  struct Window {
-    std::span<std::byte> memory;
-    std::unique_ptr<device::Buffer> buffer;
-  };
-
-  std::optional<std::uint16_t> window_of(const std::byte* at, std::size_t bytes) const {
-    for (std::size_t i = 0; i < windows_.size(); ++i) {
-      std::span<std::byte> const& memory = windows_[i].memory;
-      if (at >= memory.data() && at <= memory.data() + memory.size() &&
-          bytes <= static_cast<std::size_t>(memory.data() + memory.size() - at)) {
-        return static_cast<std::uint16_t>(i);
-      }
+  /// The registered memory with these bytes; null: none has them.
+  MoveWindow const* window_of(const std::byte* at, std::size_t bytes) const {
+    const auto after = windows_.upper_bound(at);
+    if (after == windows_.begin()) {
+      return nullptr;
     }
-    return std::nullopt;
+    MoveWindow const& window = std::prev(after)->second;
+    const auto offset = static_cast<std::size_t>(at - window.memory.data());
+    return offset <= window.memory.size() && bytes <= window.memory.size() - offset ? &window : nullptr;
   }
 
-  void add(MoveBatch& batch, Move const& move) {
-    const std::uint16_t from = *window_of(move.from, move.bytes);
-    const std::uint16_t to = *window_of(move.to, move.bytes);
-    const auto from_at = static_cast<u64>(move.from - windows_[from].memory.data());
-    const auto to_at = static_cast<u64>(move.to - windows_[to].memory.data());
+  /// Whether a launch has space for a job of registered memories beside the jobs it has.
+  bool has_room(MoveBatch const& batch, std::uint32_t parts, std::span<const Move> moves) const {
+    if (batch.parts + parts > kMoveParts) {
+      return false;
+    }
+    std::array<MoveWindow const*, kMoveWindows> added{};
+    std::size_t count = 0;
+    for (Move const& move : moves) {
+      for (MoveWindow const* const window : {window_of(move.from, move.bytes), window_of(move.to, move.bytes)}) {
+        const std::span<MoveWindow const*> others = std::span(added).first(count);
+        if (std::ranges::find(batch.windows, window) != batch.windows.end() ||
+            std::ranges::find(others, window) != others.end()) {
+          continue;
+        }
+        if (batch.windows.size() + count == kMoveWindows) {
+          return false;
+        }
+        added[count++] = window;
+      }
+    }
+    return true;
+  }
+
+  void add(MoveBatch& batch, Move const& move) const {
+    MoveWindow const& from = *window_of(move.from, move.bytes);
+    MoveWindow const& to = *window_of(move.to, move.bytes);
+    const auto from_at = static_cast<u64>(move.from - from.memory.data());
+    const auto to_at = static_cast<u64>(move.to - to.memory.data());
+    const std::uint16_t from_place = batch.place_of(from);
+    const std::uint16_t to_place = batch.place_of(to);
     for (std::uint32_t begin = 0; begin < move.bytes; begin += kPartBytes) {
       batch.table().parts[batch.parts++] = {from_at + begin, to_at + begin, std::min(kPartBytes, move.bytes - begin),
-                                            from, to};
+                                            from_place, to_place};
     }
   }
 
@@ -181,6 +225,7 @@ class KernelEngine final : public Engine {
     if (batch.parts > 0) {
       CATENA_RETURN_IF_ERROR(run(batch, {.parts = batch.parts, .launch = batch.launch}));
     }
+    batch.windows.clear();
     ++launched_;
     return stream_->flush();
   }
@@ -190,7 +235,8 @@ class KernelEngine final : public Engine {
     std::array<device::KernelArgument, kMoveWindows + 3> arguments;
     arguments[0] = batch.memory->window();
     for (std::size_t i = 0; i < kMoveWindows; ++i) {
-      arguments[1 + i] = i < windows_.size() ? windows_[i].buffer.get() : static_cast<device::Buffer*>(nullptr);
+      arguments[1 + i] =
+          i < batch.windows.size() ? batch.windows[i]->buffer.get() : static_cast<device::Buffer*>(nullptr);
     }
     arguments[1 + kMoveWindows] = std::as_bytes(std::span(&params, 1));
     arguments[2 + kMoveWindows] = device::BufferSizes{};
@@ -223,7 +269,7 @@ class KernelEngine final : public Engine {
   std::shared_ptr<device::Device> device_;
   std::unique_ptr<device::Program> program_;
   device::Kernel* kernel_;
-  std::vector<Window> windows_;
+  std::map<const std::byte*, MoveWindow> windows_;  ///< by their begin
   std::vector<MoveBatch> batches_;  ///< the launched ones, oldest first; then the one being filled; then empty ones
   std::size_t launched_ = 0;
   std::deque<Job> completed_;

@@ -26,6 +26,15 @@ TEST(KernelEngine, moves_each_byte_to_its_place_and_no_other) {
   EXPECT_GT(opened, 0U);
 }
 
+TEST(KernelEngine, reaches_many_memories_that_come_and_go) {
+  for (hostcopy::EngineKind const& kind : kernel_engine_kinds()) {
+    SCOPED_TRACE(kind.name);
+    if (Result<std::unique_ptr<hostcopy::Engine>> engine = kind.open(); engine.ok()) {
+      hostcopy::testing::expect_reaches_many_memories(**engine);
+    }
+  }
+}
+
 TEST(KernelEngine, refuses_memory_that_was_not_registered) {
   Result<std::unique_ptr<hostcopy::Engine>> engine = hostcopy::open_engine("opencl", kernel_engine_kinds());
   ASSERT_TRUE(engine.ok()) << engine.status();
@@ -41,6 +50,13 @@ TEST(KernelEngine, refuses_memory_that_was_not_registered) {
   }
   const std::array<hostcopy::Move, 1> right = {{{memory.data(), memory.data() + 8176, 16}}};
   EXPECT_EQ((*engine)->enqueue_copy(2, right), absl::OkStatus());
+  Result<std::optional<hostcopy::Engine::Completion>> done = std::nullopt;
+  while (done.ok() && !*done) {
+    done = (*engine)->dequeue_copy();
+  }
+  ASSERT_EQ(done.status(), absl::OkStatus());
+  ASSERT_EQ((*engine)->unregister_memory(memory), absl::OkStatus());
+  EXPECT_TRUE(absl::IsInvalidArgument((*engine)->enqueue_copy(3, right))) << "it is registered no more";
 }
 
 TEST(KernelEngine, refuses_more_jobs_than_configured_until_some_are_done) {

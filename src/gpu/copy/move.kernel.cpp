@@ -6,17 +6,21 @@
 
 #include "gpu/copy/move_params.hpp"
 
+#define CATENA_MOVE_WINDOWS(memory)                                                                                   \
+  memory catena::u8 *window_0, memory catena::u8 *window_1, memory catena::u8 *window_2, memory catena::u8 *window_3, \
+      memory catena::u8 *window_4, memory catena::u8 *window_5, memory catena::u8 *window_6,                          \
+      memory catena::u8 *window_7, memory catena::u8 *window_8, memory catena::u8 *window_9,                          \
+      memory catena::u8 *window_10, memory catena::u8 *window_11, memory catena::u8 *window_12,                       \
+      memory catena::u8 *window_13, memory catena::u8 *window_14, memory catena::u8 *window_15
 #if defined(__CUDACC_RTC__)
-#define CATENA_MOVE_KERNEL(name)                                                                                       \
-  extern "C" __global__ void name(catena::u8* table, catena::u8* window_0, catena::u8* window_1, catena::u8* window_2, \
-                                  catena::u8* window_3, catena::copy::MoveParams params,                               \
+#define CATENA_MOVE_KERNEL(name)                                                                             \
+  extern "C" __global__ void name(catena::u8* table, CATENA_MOVE_WINDOWS(), catena::copy::MoveParams params, \
                                   catena::copy::MoveSizes sizes)
 /// Earlier writes of the work-item reach the host before later ones.
 inline void fence_for_host() { __threadfence_system(); }
 #else
-#define CATENA_MOVE_KERNEL(name)                                                                                    \
-  __kernel void name(__global catena::u8* table, __global catena::u8* window_0, __global catena::u8* window_1,      \
-                     __global catena::u8* window_2, __global catena::u8* window_3, catena::copy::MoveParams params, \
+#define CATENA_MOVE_KERNEL(name)                                                                                 \
+  __kernel void name(__global catena::u8* table, CATENA_MOVE_WINDOWS(__global), catena::copy::MoveParams params, \
                      catena::copy::MoveSizes sizes, __local catena::u8* /*unused*/)
 inline void fence_for_host() {}  // the barrier is one, and the host's own cores are the device
 #endif
@@ -93,7 +97,9 @@ CATENA_MOVE_KERNEL(catena_move) {
   if (at >= params.parts || at >= catena::copy::kMoveParts || sizes.table < sizeof(catena::copy::MoveTable)) {
     return;
   }
-  catena::u8* const windows[catena::copy::kMoveWindows] = {window_0, window_1, window_2, window_3};
+  catena::u8* const windows[catena::copy::kMoveWindows] = {
+      window_0, window_1, window_2,  window_3,  window_4,  window_5,  window_6,  window_7,
+      window_8, window_9, window_10, window_11, window_12, window_13, window_14, window_15};
   catena::copy::MoveTable* const shared = reinterpret_cast<catena::copy::MoveTable*>(table);
   const catena::copy::MovePart part = shared->parts[at];
   const bool is_right = part.from_window < catena::copy::kMoveWindows && part.to_window < catena::copy::kMoveWindows &&

@@ -6,8 +6,8 @@
 /// Types shared by the host and the kernel of the copy engine. Kernels include this file.
 namespace catena::copy {
 
-/// Memories within reach of the engine.
-inline constexpr u32 kMoveWindows = 4;
+/// Memories of the parts of one launch at most.
+inline constexpr u32 kMoveWindows = 16;
 
 /// A part of a move: one work-group copies it.
 struct MovePart {
@@ -40,6 +40,6 @@ struct MoveSizes {
   u64 windows[kMoveWindows];
   u64 local;
 };
-static_assert(sizeof(MoveSizes) == 48);
+static_assert(sizeof(MoveSizes) == 16 + 8 * kMoveWindows);
 
 }  // namespace catena::copy

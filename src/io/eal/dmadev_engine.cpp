@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <deque>
 #include <mutex>
 #include <set>
@@ -99,6 +100,15 @@ class DmadevEngine final : public Engine {
     const auto address = reinterpret_cast<std::uint64_t>(memory.data());
     const int code = rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD, address, address, memory.size());
     return code == 0 ? absl::OkStatus() : failed("map memory", -rte_errno);
+  }
+
+  Status unregister_memory(std::span<std::byte> memory) override {
+    if ((info_.dev_capa & RTE_DMA_CAPA_SVA) != 0) {
+      return absl::OkStatus();
+    }
+    const auto address = reinterpret_cast<std::uint64_t>(memory.data());
+    const int code = rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD, address, address, memory.size());
+    return code == 0 || rte_errno == ENOENT ? absl::OkStatus() : failed("unmap memory", -rte_errno);
   }
 
   Status enqueue_copy(Job job, std::span<const Move> moves) override {

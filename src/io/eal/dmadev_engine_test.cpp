@@ -28,6 +28,13 @@ TEST(DmadevEngine, the_skeleton_serves_again_after_a_stop) {
   hostcopy::testing::expect_moves_each_byte(**engine, 100, 20);
 }
 
+TEST(DmadevEngine, the_skeleton_reaches_many_memories_that_come_and_go) {
+  ASSERT_EQ(start(), absl::OkStatus());
+  Result<std::unique_ptr<hostcopy::Engine>> engine = hostcopy::open_engine("dmadev-skeleton", dmadev_engine_kinds());
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  hostcopy::testing::expect_reaches_many_memories(**engine);
+}
+
 TEST(DmadevEngine, a_missing_device_is_reported_with_what_to_do) {
   ASSERT_EQ(start(), absl::OkStatus());
   const Status missing = hostcopy::open_engine("dmadev", dmadev_engine_kinds()).status();

@@ -94,10 +94,7 @@ Result<FileBroker::Opened> FileBroker::open_here(std::uint32_t number, std::stri
   }
   switch (output.kind) {
     case OutputKind::kFile: {
-      const nf::FileBegin begin =
-          rights_->begun.contains(number) ? nf::FileBegin::kGoneOnWith : nf::FileBegin::kEmptied;
-      CATENA_ASSIGN_OR_RETURN(opened.output, nf::open_output_file(output.name, begin, false));
-      rights_->begun.insert(number);
+      CATENA_ASSIGN_OR_RETURN(opened.output, nf::open_output_file(output.name, false));
       break;
     }
     case OutputKind::kReceiver: {

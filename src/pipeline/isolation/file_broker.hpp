@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +24,6 @@ struct OutputRights {
   std::vector<nf::NamedOutput> outputs;  ///< named by its configuration; files and folders with absolute paths
   bool is_trial = false;                 ///< nothing is opened, and writes are discarded
   bool keeps_files = true;               ///< false: the previous incarnation kept no files to continue with
-  std::set<std::uint32_t> begun;         ///< numbers of files truncated by an earlier incarnation
   std::atomic<std::uint64_t> refusals{0};
 };
 

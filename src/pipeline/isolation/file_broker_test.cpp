@@ -71,8 +71,8 @@ class Broker : public ::testing::Test {
   FileDescriptor there_;
 };
 
-TEST_F(Broker, a_file_is_truncated_once_and_a_later_incarnation_appends_to_it) {
-  folder_.write("flows", "of an earlier run");
+TEST_F(Broker, each_incarnation_appends_to_what_is_there) {
+  folder_.write("flows", "of an earlier run, ");
   {
     FileBroker first(rights_);
     const std::uint32_t handle = open(first, 0).answer.handle;
@@ -81,7 +81,7 @@ TEST_F(Broker, a_file_is_truncated_once_and_a_later_incarnation_appends_to_it) {
   FileBroker second(rights_);
   const std::uint32_t handle = open(second, 0).answer.handle;
   EXPECT_TRUE(write(second, handle, "b").answer.status.ok());
-  EXPECT_EQ(folder_.read("flows"), "ab");
+  EXPECT_EQ(folder_.read("flows"), "of an earlier run, ab");
   EXPECT_EQ(rights_.refusals, 0U);
 }
 

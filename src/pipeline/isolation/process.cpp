@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/isolation/process.hpp"
 
+#include "base/core/log_context.hpp"
 #include "base/core/own_program.hpp"
 #include "base/core/process_work.hpp"
 #include "base/ipc/frames.hpp"
@@ -691,7 +692,7 @@ struct NfProcess::Impl {
     }
     Setup with = setup;
     // continues from the saved state, whatever the first incarnation had: its keys were used before
-    with.context = {.live_tx = true, .new_keys = false};
+    with.context = {.live_tx = true};
     with.waits_for_state = false;
     rights.keeps_files = setup.context.live_tx;
     if (Status status = start_nfs(next, with); !status.ok()) {
@@ -796,27 +797,14 @@ Status NfProcess::start(Setup const& setup) {
                : Status(status.code(), concat(impl_->options.position, ": ", who, ": ", std::string(status.message())));
   }
   try {
-    impl_->supervisor = std::thread([impl = impl_.get()] { impl->keep(); });
+    impl_->supervisor = std::thread([impl = impl_.get(), chain = LogContext::chain()] {
+      const LogContext context(chain, impl->options.name);
+      impl->keep();
+    });
   } catch (std::system_error const& error) {
     return absl::ResourceExhaustedError(concat("no thread to watch a process: ", error.what()));
   }
   return absl::OkStatus();
-}
-
-bool NfProcess::reopen_files(std::size_t nf, NfProcess const& before, std::size_t of) {
-  std::vector<nf::NamedOutput> const& mine = impl_->outputs[nf];
-  std::vector<nf::NamedOutput> const& theirs = before.impl_->outputs[of];
-  if (!std::ranges::is_permutation(mine, theirs)) {
-    return false;
-  }
-  std::uint32_t first = 0;  // number of its first output among those of the process
-  for (std::size_t other = 0; other < nf; ++other) {
-    first += static_cast<std::uint32_t>(impl_->outputs[other].size());
-  }
-  for (std::uint32_t i = 0; i < mine.size(); ++i) {
-    impl_->rights.begun.insert(first + i);
-  }
-  return true;
 }
 
 void NfProcess::start_replacement() { impl_->continues = true; }

@@ -82,10 +82,6 @@ class NfProcess {
   /// their outputs are already known. Errors: the NFs' own; DeadlineExceeded if they are not ready after 120 s.
   Status start(Setup const& setup);
 
-  /// NF number `nf` appends to the files started by NF number `of` of `before`. False if their outputs differ. Before
-  /// start().
-  bool reopen_files(std::size_t nf, NfProcess const& before, std::size_t of);
-
   // Replacing the process of a previous session: start_replacement() -> start() -> transfer_state() of the previous one
   // -> start_after(), once its process has ended -> has_started() until true -> start_status().
   /// Its NFs get the state of a previous process, which has the same NFs in the same order. Before start().

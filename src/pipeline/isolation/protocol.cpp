@@ -174,6 +174,8 @@ std::string to_json(Setup const& setup) {
   }
   return dump({{"file", setup.file},
                {"text", setup.text},
+               {"included", setup.included},
+               {"environment", setup.environment},
                {"nfs", std::move(nfs)},
                {"shard", setup.shard.index},
                {"shards", setup.shard.count},
@@ -204,6 +206,8 @@ Result<Setup> read_setup(std::string_view text) {
     Setup setup;
     value.at("file").get_to(setup.file);
     value.at("text").get_to(setup.text);
+    setup.included = value.at("included").get<decltype(setup.included)>();
+    setup.environment = value.at("environment").get<decltype(setup.environment)>();
     for (Json const& of : value.at("nfs")) {
       NfSetup& nf = setup.nfs.emplace_back();
       of.at("name").get_to(nf.name);

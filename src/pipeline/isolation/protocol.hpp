@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -100,11 +101,13 @@ struct NfSetup {
 
 /// Input for creating the NFs and their part of the data path.
 struct Setup {
-  std::string file;          ///< the chain file's name
-  std::string text;          ///< and its content
-  std::vector<NfSetup> nfs;  ///< 1 to kMaxNfs
-  nf::Shard shard = {};      ///< other shards have other processes
-  std::string device;        ///< as device::parse_preference() takes it
+  std::string file;                                             ///< the chain file's name
+  std::string text;                                             ///< and its content
+  std::vector<std::pair<std::string, std::string>> included;    ///< the same of the files included by it
+  std::map<std::string, std::string, std::less<>> environment;  ///< of its variables
+  std::vector<NfSetup> nfs;                                     ///< 1 to kMaxNfs
+  nf::Shard shard = {};                                         ///< other shards have other processes
+  std::string device;                                           ///< as device::parse_preference() takes it
   nf::Ends ends;
   nf::RunContext context;
   bool records = false;          ///< send lines for `--record`

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/version and /metrics.
+// /v1/version, /v1/reopen and /metrics.
+#include "base/core/name_watch.hpp"
 #include "service/answers.hpp"
 #include "service/chain_set.hpp"
 #include "service/exposition.hpp"
@@ -8,6 +9,11 @@
 namespace catena::service {
 
 HttpResponse get_version(Exchange const& exchange) { return json_answer({{"version", exchange.version}}); }
+
+HttpResponse reopen_outputs(Exchange const& /*exchange*/) {
+  check_names_of_outputs();
+  return json_answer({{"ok", true}});
+}
 
 HttpResponse get_metrics(Exchange const& exchange) {
   auto const& [chains, version, request, caller, name] = exchange;

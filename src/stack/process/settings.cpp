@@ -15,11 +15,14 @@ static_assert(std::is_trivially_copyable_v<TcpOptions> && std::is_trivially_copy
 void put(ipc::Writer& writer, StackSettings const& settings) {
   writer.put(settings.tcp)
       .put(settings.tx)
-      .put_text(settings.engine)
       .put(settings.shape)
       .put(settings.tx_buffer_bytes)
       .put(settings.max_applications)
-      .put(settings.max_of_process);
+      .put(settings.max_of_process)
+      .put(static_cast<std::uint32_t>(settings.engines.size()));
+  for (std::string const& engine : settings.engines) {
+    writer.put_text(engine);
+  }
 }
 
 Result<StackSettings> take_settings(std::span<const std::byte> body) {
@@ -27,11 +30,14 @@ Result<StackSettings> take_settings(std::span<const std::byte> body) {
   StackSettings settings;
   settings.tcp = reader.take<TcpOptions>();
   settings.tx = reader.take<TxOptions>();
-  settings.engine = reader.take_text();
   settings.shape = reader.take<SegmentShape>();
   settings.tx_buffer_bytes = reader.take<std::uint64_t>();
   settings.max_applications = reader.take<std::uint32_t>();
   settings.max_of_process = reader.take<std::uint32_t>();
+  settings.engines.clear();
+  for (auto left = reader.take<std::uint32_t>(); left > 0 && reader.ok(); --left) {
+    settings.engines.push_back(reader.take_text());
+  }
   if (!reader.ok() || reader.left() != 0 || !is_possible(settings.shape)) {
     return absl::InvalidArgumentError("settings of another version");
   }

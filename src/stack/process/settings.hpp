@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/ipc/message.hpp"
 #include "stack/segment/segment.hpp"
@@ -19,8 +20,9 @@ namespace catena::stack {
 struct StackSettings {
   TcpOptions tcp;
   TxOptions tx;
-  std::string engine = "cpu";  ///< of engine_table(); the CPU copies where it fails
-  SegmentShape shape;          ///< of each application; tcp.receive_window is its rx_bytes
+  /// Of engine_table(), where tx.mode uses one: a later one replaces a lost one, and the CPU the last one.
+  std::vector<std::string> engines{"cpu"};
+  SegmentShape shape;  ///< of each application; tcp.receive_window is its rx_bytes
   std::uint64_t tx_buffer_bytes = std::uint64_t{256} << 20U;
   std::uint32_t max_applications = 64;
   std::uint32_t max_of_process = 32;  ///< of these; one process leaves room for others

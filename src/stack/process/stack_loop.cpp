@@ -36,16 +36,18 @@ std::span<const std::byte> bytes_of(Body const& body) {
 }  // namespace
 
 Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settings, std::unique_ptr<Port> port,
-                                                     std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control,
-                                                     std::chrono::nanoseconds patience) {
+                                                     std::vector<std::unique_ptr<hostcopy::Engine>> engines,
+                                                     FileDescriptor control, std::chrono::nanoseconds patience,
+                                                     int node) {
   CATENA_ASSIGN_OR_RETURN(TxBuffers buffers, TxBuffers::create(settings.tx_buffer_bytes));
-  std::vector<hostcopy::AcceleratorPool::Member> engines;
-  if (engine != nullptr) {
+  std::vector<hostcopy::AcceleratorPool::Member> members;
+  for (std::unique_ptr<hostcopy::Engine>& engine : engines) {
     CATENA_RETURN_IF_ERROR(engine->register_memory(buffers.memory()));
-    engines.push_back({.engine = std::move(engine), .node = -1});
+    const int at = engine->capabilities().node;
+    members.push_back({.engine = std::move(engine), .node = at});
   }
-  std::unique_ptr<StackLoop> loop(
-      new StackLoop(settings, std::move(port), std::move(control), std::move(buffers), std::move(engines), patience));
+  std::unique_ptr<StackLoop> loop(new StackLoop(settings, std::move(port), std::move(control), std::move(buffers),
+                                                std::move(members), patience, node));
   CATENA_ASSIGN_OR_RETURN(loop->tcp_, Tcp::create(settings.tcp, *loop->port_, loop->server_));
   loop->stage_ = std::make_unique<TxStage>(settings.tx, *loop->tcp_, loop->accelerator_, loop->buffers_, loop->clock_);
   loop->server_.start(*loop->tcp_, *loop->stage_);
@@ -54,14 +56,13 @@ Result<std::unique_ptr<StackLoop>> StackLoop::create(StackSettings const& settin
 
 StackLoop::StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control,
                      TxBuffers buffers, std::vector<hostcopy::AcceleratorPool::Member> engines,
-                     std::chrono::nanoseconds patience)
+                     std::chrono::nanoseconds patience, int node)
     : settings_(settings),
       port_(std::move(port)),
       control_(std::move(control)),
       buffers_(std::move(buffers)),
-      engine_(engines.empty() ? nullptr : engines.front().engine.get()),
       pool_(std::move(engines), kEngineLimits),
-      accelerator_(pool_, {.patience = patience}) {}
+      accelerator_(pool_, {.node = node, .patience = patience}) {}
 
 StackLoop::~StackLoop() {
   if (tcp_ != nullptr && stage_ != nullptr) {
@@ -76,6 +77,7 @@ StackReport StackLoop::report() const {
           .tx = stage_->counters(),
           .copies = accelerator_.counters(),
           .cycles = clock_.cycles(),
+          .elapsed = clock_.elapsed(),
           .connections = tcp_->connections(),
           .applications = server_.applications(),
           .buffers_in_use = buffers_.in_use()};
@@ -91,18 +93,6 @@ bool StackLoop::receive() {
     clock_.enter(Part::kTcp);
     tcp_->input(*frame);
   }
-  return true;
-}
-
-bool StackLoop::is_reachable(std::shared_ptr<ipc::Mapping> const& segment) {
-  if (engine_ == nullptr || !engine_->capabilities().needs_registration) {
-    return true;
-  }
-  if (Status const& status = engine_->register_memory(segment->bytes()); !status.ok()) {
-    spdlog::warn("the CPU makes the copies of an application: {}", std::string(status.message()));
-    return false;
-  }
-  registered_.push_back(segment);
   return true;
 }
 
@@ -130,10 +120,14 @@ void StackLoop::admit(FileDescriptor memory) {
   const AttachedBody body{.shape = settings_.shape};
   if (ipc::send_frame(connection.get(), kAttached, bytes_of(body), again.get()).ok()) {
     const auto segment = std::make_shared<ipc::Mapping>(*std::move(mapping));
+    const Result<hostcopy::AcceleratorPool::Reach> reach = pool_.register_memory(segment->bytes(), segment);
+    if (!reach.ok()) {
+      spdlog::warn("the CPU makes the copies of an application: {}", std::string(reach.status().message()));
+    }
     server_.attach({.memory = segment,
                     .shape = settings_.shape,
                     .socket = FileDescriptor(::dup(connection.get())),
-                    .is_reachable = is_reachable(segment),
+                    .reach = reach.value_or(nullptr),
                     .process = process});
   }
 }

@@ -25,12 +25,14 @@ class StackLoop {
  public:
   static constexpr std::chrono::nanoseconds kPatience = hostcopy::AcceleratorOptions().patience;
 
-  /// `control`: the supervisor's socket, whose frames StackCall lists. `engine`: makes the copies of the modes that
-  /// need one, within `patience`; null: the CPU makes all. Errors: of Tcp::create(), TxBuffers::create(),
+  /// `control`: the supervisor's socket, whose frames StackCall lists. `engines`: the first one makes the copies of the
+  /// modes that need one, within `patience`; if it is lost, the next one does, and after the last one the CPU. Engines
+  /// at `node`, the NUMA node of the loop's thread, come before others. Errors: of Tcp::create(), TxBuffers::create(),
   /// Engine::register_memory().
   static Result<std::unique_ptr<StackLoop>> create(StackSettings const& settings, std::unique_ptr<Port> port,
-                                                   std::unique_ptr<hostcopy::Engine> engine, FileDescriptor control,
-                                                   std::chrono::nanoseconds patience = kPatience);
+                                                   std::vector<std::unique_ptr<hostcopy::Engine>> engines,
+                                                   FileDescriptor control,
+                                                   std::chrono::nanoseconds patience = kPatience, int node = -1);
   ~StackLoop();
 
   /// Serves until the supervisor closes `control`.
@@ -41,9 +43,7 @@ class StackLoop {
   using Clock = std::chrono::steady_clock;
 
   StackLoop(StackSettings const& settings, std::unique_ptr<Port> port, FileDescriptor control, TxBuffers buffers,
-            std::vector<hostcopy::AcceleratorPool::Member> engines, std::chrono::nanoseconds patience);
-  /// Whether the engine reaches a new segment.
-  bool is_reachable(std::shared_ptr<ipc::Mapping> const& segment);
+            std::vector<hostcopy::AcceleratorPool::Member> engines, std::chrono::nanoseconds patience, int node);
   bool receive();
   bool serve_control(Clock::time_point now);
   void admit(FileDescriptor memory);
@@ -54,11 +54,9 @@ class StackLoop {
   std::unique_ptr<Port> port_;
   FileDescriptor control_;
   ipc::FrameReader frames_;
-  std::vector<std::shared_ptr<ipc::Mapping>> registered_;  ///< segments; engines may read them until they end
-  std::optional<ipc::Frame> connection_;                   ///< of an application whose memory comes next
+  std::optional<ipc::Frame> connection_;  ///< of an application whose memory comes next
   PartClock clock_;
   TxBuffers buffers_;
-  hostcopy::Engine* engine_;  ///< of the pool; null: the CPU copies
   hostcopy::AcceleratorPool pool_;
   hostcopy::Accelerator accelerator_;
   SessionServer server_;

@@ -11,12 +11,15 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/hostcopy/testing/faulty_engine.hpp"
+#include "base/ipc/message.hpp"
 #include "base/ipc/socket_pair.hpp"
 #include "stack/process/settings.hpp"
 #include "stack/segment/attachment.hpp"
@@ -52,7 +55,8 @@ class StackLoopTest : public ::testing::Test {
     serves_.join();
   }
   void start() {
-    loop_ = *StackLoop::create(settings_, std::make_unique<SilentPort>(), nullptr, std::move(control_.second));
+    loop_ =
+        *StackLoop::create(settings_, std::make_unique<SilentPort>(), std::move(engines_), std::move(control_.second));
     serves_ = std::thread([this] { loop_->run(); });
   }
   int attach(pid_t process, std::unique_ptr<Attachment>& attachment) {
@@ -63,6 +67,8 @@ class StackLoopTest : public ::testing::Test {
   }
 
   StackSettings settings_;
+  hostcopy::testing::FaultyEngineScript script_;
+  std::vector<std::unique_ptr<hostcopy::Engine>> engines_;
   std::pair<FileDescriptor, FileDescriptor> control_ = *ipc::make_socket_pair();
   std::unique_ptr<StackLoop> loop_;
   std::thread serves_;
@@ -99,6 +105,40 @@ TEST_F(StackLoopTest, refuses_one_process_before_it_refuses_all) {
   EXPECT_NE(attached[0], nullptr);
   EXPECT_EQ(attach(9, attached[3]), 0);
   EXPECT_EQ(attach(9, refused), -EUSERS);
+}
+
+/// The engine would reach no segment after the first ones, and no memory would be freed.
+TEST_F(StackLoopTest, engines_reach_no_segment_of_an_application_that_has_ended) {
+  script_.max_memories = 3;  // the stack's buffers and two segments
+  engines_.push_back(std::make_unique<hostcopy::testing::FaultyEngine>(script_));
+  settings_.max_applications = 2;
+  start();
+  std::array<std::unique_ptr<Attachment>, 2> attached;
+  for (std::size_t i = 0; i < 12; ++i) {
+    attached[i % 2].reset();
+    while (attach(7, attached[i % 2]) == -EUSERS) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ASSERT_NE(attached[i % 2], nullptr);
+  }
+  ::shutdown(control_.first.get(), SHUT_RDWR);
+  serves_.join();
+  serves_ = std::thread([] {});
+  EXPECT_LE(script_.memories, 3U);
+  EXPECT_EQ(script_.refused_memories, 0U);
+}
+
+TEST(StackSettings, arrive_as_they_were_sent) {
+  StackSettings sent;
+  sent.engines = {"cuda", "cpu-stream"};
+  sent.max_of_process = 5;
+  ipc::Writer writer;
+  put(writer, sent);
+  const Result<StackSettings> arrived = take_settings(writer.bytes());
+  ASSERT_EQ(arrived.status(), absl::OkStatus());
+  EXPECT_EQ(arrived->engines, sent.engines);
+  EXPECT_EQ(arrived->max_of_process, 5U);
+  EXPECT_FALSE(take_settings(writer.bytes().first(writer.bytes().size() - 1)).ok());
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
   // memory
   const std::uint64_t segments = options.settings.max_applications + SessionServer::kMostEnding;
   sandbox.memory_bytes = (std::uint64_t{2} << 30U) + segments * SharedSegment::bytes(options.settings.shape);
-  sandbox::grant(options.needs, sandbox);
+  for (ProcessNeeds const& needs : options.needs) {
+    sandbox::grant(needs, sandbox);
+  }
   sandbox.on_line = [](std::string_view line) { spdlog::info("stack: {}", line); };
   CATENA_ASSIGN_OR_RETURN(auto process, sandbox::SandboxedProcess::start(sandbox));
   ipc::Writer settings;

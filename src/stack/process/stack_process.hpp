@@ -20,9 +20,9 @@ namespace catena::stack {
 
 struct StackProcessOptions {
   StackSettings settings;
-  ProcessNeeds needs;     ///< of settings.engine, where settings.tx.mode uses it
-  std::string program;    ///< catena-stack; empty: beside this program
-  std::vector<int> cpus;  ///< its CPUs; empty: the caller's
+  std::vector<ProcessNeeds> needs;  ///< of settings.engines, where settings.tx.mode uses them
+  std::string program;              ///< catena-stack; empty: beside this program
+  std::vector<int> cpus;            ///< its CPUs; empty: the caller's
 };
 
 /// A stack's process in a sandbox. It has its port, its supervisor's socket and the segments of applications, and opens

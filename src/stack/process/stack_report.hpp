@@ -17,6 +17,7 @@ struct StackReport {
   TxCounters tx;
   hostcopy::AcceleratorCounters copies;
   std::array<std::uint64_t, kPartNames.size()> cycles;  ///< by Part
+  std::uint64_t elapsed;                                ///< cycles; at least the sum of `cycles`
   std::uint32_t connections;
   std::uint32_t applications;
   std::uint32_t buffers_in_use;

@@ -59,6 +59,8 @@ struct SessionServer::Worker {
         segment(application.memory->bytes(), application.shape),
         events(segment.events_head(), segment.events(), application.socket.get()),
         commands(segment.commands_head(), segment.commands(), application.socket.get()),
+        source(std::make_shared<TxSource>(
+            TxSource{.memory = application.memory, .reach = application.reach, .owner = {}})),
         sessions(application.shape.sessions) {
     for (std::uint32_t slot = application.shape.sessions; slot > 0; --slot) {
       sessions[slot - 1].worker = this;
@@ -101,6 +103,7 @@ struct SessionServer::Worker {
   SharedSegment segment;
   ipc::RingWriter<std::uint32_t> events;
   ipc::RingReader<std::uint32_t> commands;
+  std::shared_ptr<TxSource> source;
   std::vector<Session> sessions;
   std::vector<std::uint32_t> free_slots;
   bool has_pushed = false;  ///< events since the last wake()
@@ -170,8 +173,7 @@ void SessionServer::place(Session& session, ConnectionId connection, SharedEndpo
              .state_bits = StackLine::kOpen,
              .local = local,
              .peer = peer,
-             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.application.memory,
-                                worker.application.is_reachable)};
+             .tx = stage_->open(connection, worker.segment.tx(session.slot), worker.source)};
   if (by_connection_.size() <= connection) {
     by_connection_.resize(connection + 1);
   }
@@ -299,8 +301,9 @@ void SessionServer::changed(TxSession& tx) {
 
 /// Sends the FIN where it is due, and ends a session whose bytes are all with the peer.
 void SessionServer::finish(Session& session) {
-  if (session.tx->is_illegal) {
-    violate(session);
+  if (session.tx->is_failed) {
+    ++counters_.failed;
+    give_up(session);
     return;
   }
   if (session.ends_sending && !session.has_sent_fin && session.tx->is_written()) {
@@ -316,8 +319,7 @@ void SessionServer::finish(Session& session) {
 }
 
 /// Resets a session, because of its application or of an engine.
-void SessionServer::violate(Session& session) {
-  ++counters_.violations;
+void SessionServer::give_up(Session& session) {
   tcp_->reset(session.connection);
   reset(session.connection);
 }
@@ -340,7 +342,8 @@ void SessionServer::serve_session(Worker& worker, Session& session) {
                         committed - tx.committed > tx.fifo.size() - (tx.committed - tx.freed) ||
                         (session.ends_sending && committed != tx.committed);
   if (is_wrong) {
-    violate(session);
+    ++counters_.violations;
+    give_up(session);
     return;
   }
   session.is_used = session.is_used || committed != tx.committed || consumed != session.consumed ||

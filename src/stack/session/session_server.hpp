@@ -25,6 +25,7 @@ struct SessionCounters {
   std::uint64_t accepted = 0;    ///< connections that an application got
   std::uint64_t refused = 0;     ///< connections without a listening application with space; reset
   std::uint64_t violations = 0;  ///< wrong numbers of an application: its session is reset, or all of them
+  std::uint64_t failed = 0;      ///< sessions reset because engines did not make a copy
   std::uint64_t received_bytes = 0;
   std::uint64_t attached = 0;  ///< applications, since the start
   std::uint64_t detached = 0;
@@ -32,11 +33,11 @@ struct SessionCounters {
 
 /// An application: its segment and its connection.
 struct Application {
-  std::shared_ptr<ipc::Mapping> memory;  ///< SharedSegment::bytes(shape) bytes, zeroed
-  SegmentShape shape;                    ///< precondition: is_possible(shape)
-  FileDescriptor socket;                 ///< each end wakes the other one by bytes, and its end is the application's
-  bool is_reachable = true;              ///< engines reach the memory; else the CPU makes its copies
-  pid_t process = 0;                     ///< that attached; 0: not known
+  std::shared_ptr<ipc::Mapping> memory;    ///< SharedSegment::bytes(shape) bytes, zeroed
+  SegmentShape shape;                      ///< precondition: is_possible(shape)
+  FileDescriptor socket;                   ///< each end wakes the other one by bytes, and its end is the application's
+  hostcopy::AcceleratorPool::Reach reach;  ///< of the memory; null: the CPU makes its copies
+  pid_t process = 0;                       ///< that attached; 0: not known
 };
 
 /// The stack's end of the sessions of all applications: deals connections to the listening applications in turn, moves
@@ -93,7 +94,7 @@ class SessionServer final : public TcpEvents {
   void unlisten(Worker& worker, std::uint16_t port);
   void changed(TxSession& tx);
   void finish(Session& session);
-  void violate(Session& session);
+  void give_up(Session& session);
   void detach(Worker& worker);
   void give_up(Worker& worker);
   bool detach_gone();

@@ -165,6 +165,13 @@ void run_schedule(CopyMode mode, std::uint32_t seed) {
   options.poll_every = std::chrono::nanoseconds(random() % 3 * 1000);
   LocalStack stack(options, kShape, std::move(engines.members), seed);
   const std::unique_ptr<Attachment> attachment = stack.attach();
+  for (auto const& script : engines.scripts) {
+    if (random() % 4 == 0) {
+      const std::size_t bytes = stack.last_segment().size();
+      script->illegal_memory = stack.last_segment().subspan(random() % bytes);
+      script->with_illegal = static_cast<FaultyEngineScript::Illegal>(random() % 3);
+    }
+  }
   ASSERT_EQ(stack.listen(*attachment), 0);
   Sender sender(*attachment, random);
   std::vector<std::size_t> streams;  // by connection
@@ -224,6 +231,9 @@ INSTANTIATE_TEST_SUITE_P(All, Modes,
 
 class Sessions : public ::testing::Test {
  protected:
+  explicit Sessions(TxOptions const& options = {.mode = CopyMode::kCpu},
+                    std::vector<hostcopy::AcceleratorPool::Member> engines = {})
+      : stack_(options, kShape, std::move(engines), 1) {}
   /// An accepted session.
   Attachment::Session& accept(Attachment& attachment) {
     EXPECT_TRUE(stack_.tcp.connect(kPort));
@@ -232,6 +242,13 @@ class Sessions : public ::testing::Test {
     EXPECT_GE(attachment.events(events), 1);
     EXPECT_EQ(attachment.accept(kPort, last_), 0);
     return *attachment.find(last_);
+  }
+
+  /// Takes received bytes, up to the FIFO's end. Their number.
+  static std::size_t take_bytes(Attachment& attachment, Attachment::Session& session) {
+    const std::size_t bytes = attachment.peek(session).size();
+    attachment.consume(session, static_cast<std::uint32_t>(bytes));
+    return bytes;
   }
 
   /// Until the server, which looks at times, has seen something.
@@ -243,7 +260,7 @@ class Sessions : public ::testing::Test {
     }
   }
 
-  LocalStack stack_{{.mode = CopyMode::kCpu}, kShape, {}, 1};
+  LocalStack stack_;
   catena_session last_ = 0;
 };
 
@@ -444,6 +461,44 @@ TEST_F(Sessions, an_application_that_sends_its_own_socket_and_ends_is_noticed) {
   EXPECT_EQ(stack_.server.applications(), 0U);
 }
 
+TEST_F(Sessions, an_application_that_never_reads_is_waited_for_by_its_own_peers_alone) {
+  const auto silent = stack_.attach();
+  const auto other = stack_.attach();
+  ASSERT_EQ(stack_.listen(*silent, kPort + 1), 0);
+  ASSERT_EQ(stack_.listen(*other), 0);
+  const std::array<std::byte, 1000> bytes{};
+  for (std::size_t i = 0; i < kShape.sessions; ++i) {
+    ASSERT_TRUE(stack_.tcp.connect(kPort + 1));
+    while (stack_.tcp.send(i, bytes)) {
+    }
+  }
+  EXPECT_FALSE(stack_.tcp.connect(kPort + 1)) << "it has no slot left";
+  const std::size_t stream = stack_.tcp.all().size();
+  Attachment::Session& session = accept(*other);
+  std::size_t sent = 0;
+  std::size_t taken = 0;
+  while (stack_.tcp.all()[stream].arrived.size() < 300'000) {
+    for (std::size_t i = 0; i < kShape.sessions; ++i) {
+      EXPECT_FALSE(stack_.tcp.send(i, bytes)) << "TCP offers it again";
+    }
+    EXPECT_TRUE(stack_.tcp.send(stream, bytes));
+    taken += take_bytes(*other, session);
+    const std::span<std::byte> space = other->reserve(session);
+    for (std::byte& byte : space.first(std::min<std::size_t>(space.size(), 5000))) {
+      byte = byte_of(3, sent++);
+    }
+    other->commit(session, static_cast<std::uint32_t>(std::min<std::size_t>(space.size(), 5000)));
+    stack_.poll();
+    stack_.tcp.acknowledge(stream, 20'000);
+  }
+  expect_stream(stack_.tcp.all()[stream], 3, "the other one");
+  EXPECT_GT(taken, 50'000U);
+  for (std::size_t i = 0; i < kShape.sessions; ++i) {
+    EXPECT_FALSE(stack_.tcp.all()[i].is_over);
+    EXPECT_EQ(stack_.tcp.all()[i].credited, 0U) << "its window stays closed";
+  }
+}
+
 /// Else 64 short-lived processes with slow peers would leave room for no other.
 TEST_F(Sessions, an_application_that_has_ended_is_none_while_its_peers_get_the_rest) {
   auto goes = stack_.attach();
@@ -523,8 +578,166 @@ TEST_F(Sessions, a_connection_that_was_used_goes_to_no_other_application) {
   EXPECT_TRUE(accept_all(*other).empty());
 }
 
+/// A server replaces its workers again and again.
+TEST(Engines, copy_for_each_of_many_applications_that_come_and_go) {
+  FaultyEngineScript script{.mean_polls = 1, .max_memories = 3};  // the stack's buffers and two applications
+  std::vector<hostcopy::AcceleratorPool::Member> members;
+  members.push_back({.engine = std::make_unique<FaultyEngine>(script), .node = -1});
+  LocalStack stack({.mode = CopyMode::kAsync}, kShape, std::move(members), 1);
+  std::unique_ptr<Attachment> last;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    std::unique_ptr<Attachment> next = stack.attach();
+    last.reset();
+    while (stack.server.applications() > 1) {
+      stack.poll();
+    }
+    last = std::move(next);
+    ASSERT_EQ(stack.listen(*last), 0);
+    ASSERT_TRUE(stack.tcp.connect(kPort));
+    stack.poll();
+    const std::vector<catena_session> sessions = accept_all(*last);
+    ASSERT_EQ(sessions.size(), 1U);
+    Attachment::Session& session = *last->find(sessions[0]);
+    last->commit(session, 3000);
+    last->end(session, AppLine::kClose);
+    while (!stack.tcp.all()[i].is_over) {
+      stack.poll();
+      stack.tcp.acknowledge(i, 3000);
+    }
+    EXPECT_EQ(stack.accelerator().counters().by_engine, i + 1U);
+    EXPECT_EQ(script.memories, 2U);
+  }
+  EXPECT_EQ(stack.counters().by_cpu, 0U);
+}
+
+/// Its copies fail on every engine; each of the first two could be lost for it.
+TEST(Engines, an_application_with_illegal_copies_costs_two_of_them_and_others_are_served) {
+  using Illegal = FaultyEngineScript::Illegal;
+  spdlog::set_level(spdlog::level::off);
+  for (const Illegal with_illegal : {Illegal::kRefused, Illegal::kFailed, Illegal::kHalts}) {
+    std::array<FaultyEngineScript, 5> scripts;
+    std::vector<hostcopy::AcceleratorPool::Member> members;
+    for (FaultyEngineScript& script : scripts) {
+      script.with_illegal = with_illegal;
+      members.push_back({.engine = std::make_unique<FaultyEngine>(script), .node = -1});
+    }
+    LocalStack stack({.mode = CopyMode::kAsync}, kShape, std::move(members), 1);
+    const std::unique_ptr<Attachment> good = stack.attach();
+    const std::unique_ptr<Attachment> bad = stack.attach();
+    for (FaultyEngineScript& script : scripts) {
+      script.illegal_memory = stack.last_segment();
+    }
+    ASSERT_EQ(stack.listen(*good), 0);
+    ASSERT_EQ(stack.listen(*bad, kPort + 1), 0);
+    std::size_t reset = 0;
+    for (std::size_t round = 0; round < 8; ++round) {
+      std::array<std::size_t, 2> connections{};
+      for (Attachment* const application : {good.get(), bad.get()}) {
+        const std::uint16_t port = application == good.get() ? kPort : kPort + 1;
+        connections[application == bad.get()] = stack.tcp.all().size();
+        ASSERT_TRUE(stack.tcp.connect(port));
+        stack.poll();
+        std::array<catena_event, 16> events{};
+        while (application->events(events) > 0) {
+        }
+        catena_session number = 0;
+        ASSERT_EQ(application->accept(port, number), 0);
+        Attachment::Session& session = *application->find(number);
+        for (int piece = 0; piece < 6; ++piece) {
+          application->commit(session, 1000);
+          stack.poll();
+        }
+        application->end(session, AppLine::kClose);
+      }
+      for (const std::size_t connection : connections) {
+        while (!stack.tcp.all()[connection].is_over) {
+          stack.poll();
+          if (!stack.tcp.all()[connection].is_over) {
+            stack.tcp.acknowledge(connection, 1000);
+          }
+        }
+      }
+      EXPECT_FALSE(stack.tcp.all()[connections[0]].is_reset);
+      reset += stack.tcp.all()[connections[1]].is_reset ? 1 : 0;
+    }
+    EXPECT_EQ(reset, 1U) << "then the CPU makes its copies";
+    EXPECT_EQ(stack.server.counters().failed, 1U);
+    EXPECT_EQ(stack.server.counters().violations, 0U);
+    hostcopy::AcceleratorCounters const& counters = stack.accelerator().counters();
+    EXPECT_EQ(counters.quarantined, 1U);
+    EXPECT_EQ(counters.losses, with_illegal == Illegal::kHalts ? 2U : 0U);
+    EXPECT_GT(counters.by_engine, 8U) << "of the other application";
+    EXPECT_EQ(stack.buffers_in_use(), 0U);
+  }
+  spdlog::set_level(spdlog::level::info);
+}
+
+TEST(Engines, a_quarantine_ends_with_its_application) {
+  spdlog::set_level(spdlog::level::off);
+  std::array<FaultyEngineScript, 2> scripts;
+  std::vector<hostcopy::AcceleratorPool::Member> members;
+  for (FaultyEngineScript& script : scripts) {
+    members.push_back({.engine = std::make_unique<FaultyEngine>(script), .node = -1});
+  }
+  LocalStack stack({.mode = CopyMode::kAsync}, kShape, std::move(members), 1);
+  for (const bool is_illegal : {true, false}) {
+    std::unique_ptr<Attachment> application = stack.attach();
+    for (FaultyEngineScript& script : scripts) {
+      script.illegal_memory = is_illegal ? stack.last_segment() : std::span<std::byte>();
+    }
+    ASSERT_EQ(stack.listen(*application), 0);
+    for (const bool is_first : {true, false}) {
+      const std::size_t connection = stack.tcp.all().size();
+      ASSERT_TRUE(stack.tcp.connect(kPort));
+      stack.poll();
+      const std::vector<catena_session> sessions = accept_all(*application);
+      ASSERT_EQ(sessions.size(), 1U);
+      Attachment::Session& session = *application->find(sessions[0]);
+      application->commit(session, 3000);
+      application->end(session, AppLine::kClose);
+      while (!stack.tcp.all()[connection].is_over) {
+        stack.poll();
+        if (!stack.tcp.all()[connection].is_over) {
+          stack.tcp.acknowledge(connection, 3000);
+        }
+      }
+      EXPECT_EQ(stack.tcp.all()[connection].is_reset, is_illegal && is_first);
+    }
+    EXPECT_EQ(stack.accelerator().counters().by_engine, is_illegal ? 0U : 2U);
+    EXPECT_EQ(stack.accelerator().counters().quarantined, 1U);
+    application.reset();
+    while (stack.server.applications() > 0) {
+      stack.poll();
+    }
+  }
+  spdlog::set_level(spdlog::level::info);
+}
+
+/// Of which the first one is lost.
+class ThreeEngines {
+ protected:
+  std::vector<hostcopy::AcceleratorPool::Member> members() {
+    std::vector<hostcopy::AcceleratorPool::Member> members;
+    for (FaultyEngineScript& script : scripts_) {
+      members.push_back({.engine = std::make_unique<FaultyEngine>(script), .node = -1});
+    }
+    scripts_[0].fails_after = 100;
+    return members;
+  }
+
+ private:
+  std::array<FaultyEngineScript, 3> scripts_;
+};
+
+class HostileApplication : protected ThreeEngines, public Sessions, public ::testing::WithParamInterface<CopyMode> {
+ protected:
+  HostileApplication()
+      : Sessions({.mode = GetParam(), .threshold = 1024},
+                 uses_engine(GetParam()) ? members() : std::vector<hostcopy::AcceleratorPool::Member>()) {}
+};
+
 /// Whatever an application writes anywhere, at any time: another one's stream arrives whole, and all memory is back.
-TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
+TEST_P(HostileApplication, costs_itself_only_whatever_it_writes_to_shared_memory) {
   Random random(7);
   spdlog::set_level(spdlog::level::off);
   const char* const wish = std::getenv("CATENA_HOSTILE_ROUNDS");
@@ -585,11 +798,20 @@ TEST_F(Sessions, anything_in_shared_memory_costs_its_writer_only) {
     std::byte end{};
     ASSERT_NE(::recv(honest->descriptor(), &end, 1, MSG_PEEK | MSG_DONTWAIT), 0) << "it was not detached";
     ASSERT_EQ(stack_.tcp.connections(), 0U);
+    for (int i = 0; i < 1'000'000 && stack_.buffers_in_use() > 0; ++i) {
+      stack_.poll();  // what engines still hold
+    }
     ASSERT_EQ(stack_.buffers_in_use(), 0U);
     stack_.server.stop();
   }
+  EXPECT_EQ(stack_.accelerator().counters().by_engine > 0, uses_engine(GetParam()));
   spdlog::set_level(spdlog::level::info);
 }
+
+INSTANTIATE_TEST_SUITE_P(Modes, HostileApplication,
+                         ::testing::Values(CopyMode::kReference, CopyMode::kCpu, CopyMode::kSync, CopyMode::kAsync,
+                                           CopyMode::kFull),
+                         [](auto const& of) { return std::string(to_string(of.param)); });
 
 }  // namespace
 }  // namespace catena::stack

@@ -154,6 +154,34 @@ TEST_F(HostileFrames, a_flood_of_syns_leaves_room_for_an_honest_peer) {
   cut(honest);
 }
 
+TEST_F(HostileFrames, ten_thousand_half_open_connections_of_one_listener_leave_others_served) {
+  constexpr std::uint16_t kMostBacklog = 4096;
+  constexpr std::uint32_t kSyns = 10'000;
+  start(options(), kMostBacklog);
+  ASSERT_EQ(tcp_->listen(8, 16), absl::OkStatus());
+  RawPeer before = peer(true, 8);
+  ASSERT_TRUE(before.connect(mss_option(1460)));
+  for (std::uint32_t i = 0; i < kSyns; ++i) {
+    input(syn_from(0x0B000001 + i, 1024));
+  }
+  EXPECT_EQ(tcp_->counters().half_open, kMostBacklog);
+  EXPECT_EQ(tcp_->counters().half_open_dropped, kSyns - kMostBacklog);
+  for (int round = 0; round < 10; ++round) {
+    RawPeer after = peer(true, 8);
+    ASSERT_TRUE(after.connect(mss_option(1460)));
+    expect_alive(after);
+    expect_alive(before);
+    cut(after);
+    advance(std::chrono::milliseconds(100));
+    for (std::uint32_t i = 0; i < kSyns / 10; ++i) {
+      input(syn_from(0x0C000001 + i, 1024));
+    }
+    wire_.segments.clear();
+  }
+  cut(before);
+  tcp_->stop_listening(8);
+}
+
 TEST_F(HostileFrames, the_fullest_listener_pays_for_the_limit_of_all) {
   TcpOptions limited = options();
   limited.max_half_open = 20;

@@ -12,8 +12,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "stack/tcp/raw_peer.hpp"
 
@@ -350,6 +353,132 @@ TEST_F(TcpAfterLoss, lost_segments_leave_in_order) {
   const std::vector<SentSegment> again = peer_->take();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].number, begin_ + pieces_[0]);
+}
+
+/// Of a flight of kPieces segments.
+struct Loss {
+  const char* name;
+  std::map<std::size_t, int> lost;  ///< by segment: how often
+  bool is_by_time = false;          ///< no ACK reports it, so a timer sends it again
+};
+std::ostream& operator<<(std::ostream& to, Loss const& loss) { return to << loss.name; }
+
+class TcpLosses : public TcpOfRawPeers, public ::testing::WithParamInterface<Loss> {
+ protected:
+  static constexpr std::size_t kPieces = 12;
+  static constexpr std::size_t kBytes = 1460;
+
+  /// Acknowledges the bytes before the first hole, and by option 5 the last blocks after it.
+  void report(RawPeer& peer, std::uint32_t begin) const {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks;
+    for (const std::size_t piece : received_) {
+      const auto left = begin + static_cast<std::uint32_t>(piece * kBytes);
+      if (blocks.empty() || blocks.back().second != left) {
+        blocks.emplace_back(left, left);
+      }
+      blocks.back().second += kBytes;
+    }
+    peer.acknowledged = begin;
+    if (!blocks.empty() && blocks.front().first == begin) {
+      peer.acknowledged = blocks.front().second;
+      blocks.erase(blocks.begin());
+    }
+    constexpr std::size_t kMostBlocks = 3;
+    const std::size_t count = std::min(blocks.size(), kMostBlocks);
+    Bytes options;
+    if (count > 0) {
+      options = {1, 1, 5, static_cast<std::uint8_t>(2 + 8 * count)};
+      for (std::size_t i = blocks.size() - count; i < blocks.size(); ++i) {
+        put32(options, blocks[i].first);
+        put32(options, blocks[i].second);
+      }
+    }
+    peer.send({.number = peer.number, .acknowledged = peer.acknowledged, .options = options});
+  }
+
+  std::set<std::size_t> received_;  ///< segments
+};
+
+TEST_P(TcpLosses, are_recovered_and_nothing_else_is_sent_again) {
+  RawPeer peer(wire_, *tcp_, 30'000);
+  ASSERT_TRUE(peer.connect({2, 4, 5, 0xB4, 4, 2, 1, 1}));
+  const ConnectionId connection = application_.by_port[30'000];
+  const std::string window(kBytes, 'w');
+  for (int i = 0; i < 20; ++i) {  // the congestion window opens
+    write(connection, window);
+    peer.hear();
+  }
+  const std::uint32_t begin = peer.acknowledged;
+  std::vector<std::string> pieces;
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    pieces.emplace_back(kBytes, static_cast<char>('a' + i));
+  }
+  for (std::string const& piece : pieces) {
+    write(connection, piece);
+  }
+  std::map<std::size_t, int> lost = GetParam().lost;
+  std::map<std::size_t, int> sent;
+  constexpr int kMostTicks = 500;
+  for (int ticks = 0; received_.size() < kPieces; ++ticks) {
+    for (std::vector<SentSegment> segments = peer.take(); !segments.empty(); segments = peer.take()) {
+      for (SentSegment const& segment : segments) {
+        const std::size_t piece = (segment.number - begin) / kBytes;
+        ASSERT_LT(piece, kPieces);
+        ASSERT_EQ(std::string(segment.data.begin(), segment.data.end()), pieces[piece]);
+        ++sent[piece];
+        if (lost[piece]-- <= 0) {
+          received_.insert(piece);
+          report(peer, begin);
+        }
+      }
+    }
+    ASSERT_LT(ticks, received_.size() == kPieces || GetParam().is_by_time ? kMostTicks : 1) << "it waits for a timer";
+    advance(Tcp::kTick);
+  }
+  EXPECT_EQ(application_.acknowledged_bytes, (20 + kPieces) * kBytes);
+  for (std::size_t i = 0; i < kPieces && !GetParam().is_by_time; ++i) {
+    EXPECT_EQ(sent[i], GetParam().lost.contains(i) ? 2 : 1) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Orders, TcpLosses,
+    ::testing::Values(
+        Loss{"first", {{0, 1}}}, Loss{"middle", {{6, 1}}}, Loss{"last", {{11, 1}}, true},
+        Loss{"last_two", {{10, 1}, {11, 1}}, true}, Loss{"two_holes", {{3, 1}, {7, 1}}},
+        Loss{"first_three", {{0, 1}, {1, 1}, {2, 1}}}, Loss{"every_second", {{0, 1}, {2, 1}, {4, 1}, {6, 1}}},
+        Loss{"a_retransmission", {{3, 2}}, true}, Loss{"two_retransmissions", {{3, 3}, {7, 2}}, true},
+        Loss{"all",
+             {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}, {7, 1}, {8, 1}, {9, 1}, {10, 1}, {11, 1}},
+             true}),
+    [](auto const& of) { return std::string(of.param.name); });
+
+/// Clients use their ports again while the stack's end is in TIME-WAIT (RFC 1122, 4.2.2.13).
+TEST_F(TcpOfRawPeers, a_syn_above_the_last_number_takes_the_place_of_a_connection_in_time_wait) {
+  RawPeer peer = connected(30'000);
+  tcp_->close(application_.by_port[30'000]);
+  peer.hear();
+  ++peer.acknowledged;
+  peer.send({.flags = kFin | kAck, .number = peer.number, .acknowledged = peer.acknowledged});
+  ASSERT_EQ(tcp_->counters().closing, 1U);
+  RawPeer old(wire_, *tcp_, 30'000);
+  old.number = peer.number - 1000;
+  EXPECT_FALSE(old.begin()) << "a SYN of the past";
+  EXPECT_EQ(tcp_->counters().closing, 1U);
+  RawPeer next(wire_, *tcp_, 30'000);
+  next.number = peer.number + 1000;
+  ASSERT_TRUE(next.connect({2, 4, 5, 0xB4}));
+  EXPECT_EQ(tcp_->counters().closing, 0U);
+  EXPECT_EQ(tcp_->connections(), 1U);
+  std::string received;
+  application_.on_received = [&](ConnectionId, std::span<const std::byte> bytes) {
+    received.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return true;
+  };
+  next.say("of the new one");
+  EXPECT_EQ(received, "of the new one");
+  next.send({.flags = kRst, .number = next.number});
+  EXPECT_EQ(tcp_->counters().memory_blocks, blocks_);
 }
 
 /// A probe of the last segment tells the peer that there is one, long before a time-out (RFC 8985, section 7).

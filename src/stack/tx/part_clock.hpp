@@ -12,8 +12,17 @@
 namespace catena::stack {
 
 /// The parts of the stack's work, for its CPU shares.
-enum class Part : std::uint8_t { kPort, kTcp, kSession, kCopy, kIdle };
-inline constexpr std::array<std::string_view, 5> kPartNames{"port", "tcp", "session", "copy", "idle"};
+enum class Part : std::uint8_t {
+  kPort,      ///< frames received
+  kTcp,       ///< with frames sent
+  kSession,   ///< commands and events of applications
+  kCopy,      ///< copies by the CPU, and their submission to engines
+  kPoll,      ///< of engines
+  kPostCopy,  ///< copied bytes on their way to TCP
+  kIdle,
+};
+inline constexpr std::array<std::string_view, 7> kPartNames{"port", "tcp",       "session", "copy",
+                                                            "poll", "post_copy", "idle"};
 
 /// Cycles by part: the time from enter() to the next enter(). Belongs to one thread.
 class PartClock {
@@ -41,9 +50,12 @@ class PartClock {
     cycles_[static_cast<std::size_t>(Part::kIdle)] += spent;
   }
   std::array<std::uint64_t, kPartNames.size()> const& cycles() const { return cycles_; }
+  /// Cycles since the clock was made: at least the sum of cycles().
+  std::uint64_t elapsed() const { return __rdtsc() - begin_; }
 
  private:
-  std::uint64_t since_ = __rdtsc();
+  std::uint64_t begin_ = __rdtsc();
+  std::uint64_t since_ = begin_;
   Part part_ = Part::kIdle;
   std::array<std::uint64_t, kPartNames.size()> cycles_{};
   std::array<std::uint64_t, kPartNames.size()> before_round_{};

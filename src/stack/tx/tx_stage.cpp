@@ -49,7 +49,7 @@ TxStage::~TxStage() {
 }
 
 void TxStage::submit(TxSession& session) {
-  while (session.committed != session.submitted && !session.is_waiting && !session.is_illegal) {
+  while (session.committed != session.submitted && !session.is_waiting && !session.is_failed) {
     // what is being copied will be written, and must not fail for space then
     const std::size_t room = tcp_->room(session.connection);
     if (room <= session.copying_bytes) {
@@ -101,7 +101,7 @@ void TxStage::copy(TxSession& session, std::span<std::byte> bytes, TxBuffers::Bu
   const std::span<const hostcopy::Move> moves(&session.copying.back().move, 1);
   session.copying_bytes += count;
   const Part before = clock_->enter(Part::kCopy);
-  if (options_.mode == CopyMode::kCpu || !session.is_reachable ||
+  if (options_.mode == CopyMode::kCpu || !session.source->is_for_engines() ||
       (options_.mode == CopyMode::kFull && count < options_.threshold)) {
     session.copies.make(moves);
     session.copying.back().is_looked_at = true;
@@ -121,7 +121,16 @@ void TxStage::copy(TxSession& session, std::span<std::byte> bytes, TxBuffers::Bu
 }
 
 void TxStage::write_copied(TxSession& session) {
-  while (session.ready < session.copying.size() && !session.is_illegal) {
+  if (session.copying.empty()) {
+    return;
+  }
+  const Part before = clock_->enter(Part::kPostCopy);
+  write_ready(session);
+  clock_->enter(before);
+}
+
+void TxStage::write_ready(TxSession& session) {
+  while (session.ready < session.copying.size() && !session.is_failed) {
     const SessionCopies::Next next = session.copies.take();
     TxSession::Piece& piece = session.copying[session.ready];
     const bool is_first_look = !std::exchange(piece.is_looked_at, true);
@@ -130,7 +139,7 @@ void TxStage::write_copied(TxSession& session) {
     }
     counters_.first_polls += is_first_look ? 1 : 0;
     if (next != SessionCopies::Next::kDone) {
-      session.is_illegal = true;
+      session.is_failed = true;
       ++counters_.illegal;
       if (next == SessionCopies::Next::kAbandoned) {
         piece.buffer.data = nullptr;  // an engine may still write there
@@ -138,7 +147,7 @@ void TxStage::write_copied(TxSession& session) {
     }
     ++session.ready;
   }
-  while (session.ready > 0 && !session.is_illegal) {
+  while (session.ready > 0 && !session.is_failed) {
     TxSession::Piece& piece = session.copying.front();
     if (!write(session, {piece.buffer.data, piece.move.bytes}, session.ready > 1)) {
       wait(session);
@@ -182,7 +191,7 @@ void TxStage::close(std::unique_ptr<TxSession> session) {
   session->written.clear();
   std::erase(waiting_, session.get());
   std::erase(copying_, session.get());
-  session->is_illegal = true;  // nothing is written any more
+  session->is_failed = true;  // nothing is written any more
   closed_.push_back(std::move(session));
   free_closed();
 }
@@ -236,14 +245,14 @@ bool TxStage::poll(std::chrono::steady_clock::time_point now, absl::FunctionRef<
   }
   last_poll_ = now;
   ++counters_.polls;
-  const Part before_poll = clock_->enter(Part::kCopy);
+  const Part before_poll = clock_->enter(Part::kPoll);
   accelerator_->poll();
   clock_->enter(before_poll);
   std::vector<TxSession*> moved;  // `changed` may close a session
   std::erase_if(copying_, [&](TxSession* session) {
     const std::uint32_t before = session->freed;
     write_copied(*session);
-    if (session->freed != before || session->is_illegal) {
+    if (session->freed != before || session->is_failed) {
       moved.push_back(session);
     }
     session->is_copying = !session->copies.is_empty();

@@ -53,7 +53,16 @@ struct TxCounters {
   std::uint64_t waits = 0;        ///< for a buffer
   std::uint64_t polls = 0;        ///< of engines
   std::uint64_t first_polls = 0;  ///< pieces of an engine, complete at the first check
-  std::uint64_t illegal = 0;      ///< pieces that no engine copies: their sessions are reset
+  std::uint64_t illegal = 0;      ///< pieces that were not copied, by an engine's fault: their sessions are reset
+};
+
+/// The memory of an application, from which its sessions' bytes are copied.
+struct TxSource {
+  std::shared_ptr<const void> memory;      ///< keeps the FIFOs mapped while TCP or an engine reads them
+  hostcopy::AcceleratorPool::Reach reach;  ///< of the memory; null: engines do not reach it
+  hostcopy::JobOwner owner;
+
+  bool is_for_engines() const { return reach != nullptr && !owner.is_quarantined; }
 };
 
 /// A session's bytes on their way from its FIFO to TCP. Made by TxStage::open().
@@ -65,12 +74,12 @@ struct TxSession {
     bool is_looked_at = false;
   };
 
-  TxSession(ConnectionId of, std::span<std::byte> from, std::shared_ptr<const void> keeps, hostcopy::Accelerator& by)
-      : connection(of), fifo(from), memory(std::move(keeps)), copies(by) {}
+  TxSession(ConnectionId of, std::span<std::byte> from, std::shared_ptr<TxSource> its, hostcopy::Accelerator& by)
+      : connection(of), fifo(from), source(std::move(its)), copies(by, &source->owner) {}
 
   ConnectionId connection;
-  std::span<std::byte> fifo;           ///< a power of two of bytes
-  std::shared_ptr<const void> memory;  ///< keeps `fifo` mapped while an engine reads it
+  std::span<std::byte> fifo;         ///< a power of two of bytes
+  std::shared_ptr<TxSource> source;  ///< with `fifo`
   hostcopy::SessionCopies copies;
   std::deque<Piece> copying;    ///< in order
   std::deque<Piece> written;    ///< in order; TCP reads their memory
@@ -82,8 +91,7 @@ struct TxSession {
   std::uint32_t acknowledged = 0;  ///< of the oldest written piece
   bool is_copying = false;         ///< in the stage's list of copying sessions
   bool is_waiting = false;         ///< for a buffer, or for memory of TCP
-  bool is_reachable = true;        ///< for engines
-  bool is_illegal = false;         ///< an engine's fault; to be reset
+  bool is_failed = false;          ///< a copy was not made; to be reset
 
   /// All bytes are with the peer.
   bool is_empty() const { return committed == submitted && copying.empty() && written.empty(); }
@@ -104,12 +112,10 @@ class TxStage {
   TxStage(TxStage const&) = delete;
   TxStage& operator=(TxStage const&) = delete;
 
-  /// `is_reachable`: engines reach `fifo`; else the CPU makes the copies.
+  /// `source` has `fifo`.
   std::unique_ptr<TxSession> open(ConnectionId connection, std::span<std::byte> fifo,
-                                  std::shared_ptr<const void> memory, bool is_reachable) {
-    auto session = std::make_unique<TxSession>(connection, fifo, std::move(memory), *accelerator_);
-    session->is_reachable = is_reachable;
-    return session;
+                                  std::shared_ptr<TxSource> source) {
+    return std::make_unique<TxSession>(connection, fifo, std::move(source), *accelerator_);
   }
   /// Takes bytes from `submitted` to `committed`, within the room of TCP and of the buffers; the rest after
   /// acknowledged() or poll().
@@ -119,7 +125,7 @@ class TxStage {
   /// Ends a session whose connection TCP has forgotten. Copies in flight end by themselves.
   void close(std::unique_ptr<TxSession> session);
   /// Polls engines if it is time, writes copied pieces, and continues waiting sessions. Calls `changed` with sessions
-  /// whose `freed` or `is_illegal` changed. Whether there was anything to do.
+  /// whose `freed` or `is_failed` changed. Whether there was anything to do.
   bool poll(std::chrono::steady_clock::time_point now, absl::FunctionRef<void(TxSession&)> changed);
   /// Copies are in flight: poll() again within `poll_every`.
   bool is_copying() const { return !copying_.empty() || !closed_.empty(); }
@@ -132,6 +138,7 @@ class TxStage {
   bool write(TxSession const& session, std::span<const std::byte> bytes, bool more);
   /// Writes the oldest pieces whose bytes are in place.
   void write_copied(TxSession& session);
+  void write_ready(TxSession& session);
   void wait(TxSession& session);
   bool resume_waiting(absl::FunctionRef<void(TxSession&)> changed);
   void free_closed();

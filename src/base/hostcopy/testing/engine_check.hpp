@@ -96,4 +96,53 @@ inline void expect_moves_each_byte(Engine& engine, std::size_t max_bytes, std::u
   EXPECT_TRUE(none.ok() && !*none);
 }
 
+/// Memories come and go, many at a time and more in all: each job with two of them moves its bytes. `engine` is
+/// configured here.
+inline void expect_reaches_many_memories(Engine& engine) {
+  constexpr std::uint32_t kMemories = 64;
+  constexpr std::uint32_t kRounds = 3;
+  constexpr std::size_t kBytes = 8192;  // of a memory: whole pages
+  constexpr std::uint32_t kMoved = 5000;
+  auto* const mapped = static_cast<std::byte*>(
+      ::mmap(nullptr, (kMemories + 1) * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(static_cast<void*>(mapped), MAP_FAILED);
+  const auto memory = [&](std::uint32_t number) { return std::span(mapped + number * kBytes, kBytes); };
+  const std::span<std::byte> target = memory(kMemories);
+  ASSERT_EQ(engine.configure({kMemories, 1}), absl::OkStatus());
+  ASSERT_EQ(engine.register_memory(target), absl::OkStatus());
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    std::vector<Move> moves;
+    for (std::uint32_t i = 0; i < kMemories; ++i) {
+      ASSERT_EQ(engine.register_memory(memory(i)), absl::OkStatus()) << "memory " << i << " of round " << round;
+      std::ranges::fill(memory(i).first(kMoved), static_cast<std::byte>(i + round));
+      // to its own second half, or to the common memory
+      std::byte* const to = i % 2 == 0 ? target.data() + i * 100 : memory(i).data() + kMoved;
+      moves.push_back({memory(i).data(), to, i % 2 == 0 ? 100 : std::uint32_t{kBytes - kMoved}});
+    }
+    std::uint32_t started = 0;
+    std::uint32_t done = 0;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (done < kMemories && std::chrono::steady_clock::now() < until) {
+      Status enqueued;
+      while (started < kMemories && enqueued.ok()) {
+        enqueued = engine.enqueue_copy(started, std::span(moves).subspan(started, 1));
+        started += enqueued.ok() ? 1 : 0;
+      }
+      ASSERT_TRUE(enqueued.ok() || absl::IsResourceExhausted(enqueued)) << enqueued;
+      const auto completion = engine.dequeue_copy();
+      ASSERT_EQ(completion.status(), absl::OkStatus());
+      if (!*completion) {
+        continue;
+      }
+      ++done;
+      EXPECT_TRUE((*completion)->is_moved);
+      Move const& move = moves[(*completion)->job];
+      EXPECT_TRUE(std::equal(move.from, move.from + move.bytes, move.to)) << "memory " << (*completion)->job;
+      ASSERT_EQ(engine.unregister_memory(memory(static_cast<std::uint32_t>((*completion)->job))), absl::OkStatus());
+    }
+    ASSERT_EQ(done, kMemories);
+  }
+  EXPECT_EQ(engine.unregister_memory(memory(0)), absl::OkStatus()) << "which is not registered";
+}
+
 }  // namespace catena::hostcopy::testing

@@ -40,9 +40,13 @@ struct FaultyEngineScript {
   std::uint32_t lies_after = kNever;   ///< completed jobs after which it tells `lie`
   Lie lie = Lie::kNone;
   std::set<const std::byte*> illegal = {};
+  std::span<const std::byte> illegal_memory = {};  ///< each source in it is as one in `illegal`
   Illegal with_illegal = Illegal::kFailed;
   bool cannot_stop = false;
+  std::size_t max_memories = 0;  ///< registered at a time; 0: it reaches all memory
   // counters
+  std::size_t memories = 0;  ///< registered
+  std::size_t refused_memories = 0;
   std::uint32_t submitted = 0;
   std::uint32_t refused = 0;
   std::uint32_t done = 0;
@@ -55,16 +59,39 @@ class FaultyEngine final : public Engine {
  public:
   explicit FaultyEngine(FaultyEngineScript& script) : script_(&script), random_(script.seed) {}
   std::string name() const override { return "faulty"; }
-  Capabilities capabilities() const override { return {.is_ordered = script_->is_ordered}; }
+  Capabilities capabilities() const override {
+    return {.is_ordered = script_->is_ordered, .needs_registration = script_->max_memories != 0};
+  }
 
   Status configure(Limits const& limits) override {
     limits_ = limits;
     return script_->fails_to_start ? absl::UnavailableError("no such engine") : absl::OkStatus();
   }
 
+  Status register_memory(std::span<std::byte> memory) override {
+    if (script_->max_memories != 0 && memories_.size() == script_->max_memories) {
+      ++script_->refused_memories;
+      return absl::ResourceExhaustedError("it reaches no more memories");
+    }
+    memories_.push_back(memory);
+    script_->memories = memories_.size();
+    return absl::OkStatus();
+  }
+
+  Status unregister_memory(std::span<std::byte> memory) override {
+    std::erase_if(memories_, [&](std::span<std::byte> const& other) { return other.data() == memory.data(); });
+    script_->memories = memories_.size();
+    return absl::OkStatus();
+  }
+
   Status enqueue_copy(Job job, std::span<const Move> moves) override {
     if (moves.empty() || moves.size() > limits_.moves) {
       return absl::InvalidArgumentError("a job of another size than was configured");
+    }
+    if (script_->max_memories != 0 && !std::ranges::all_of(moves, [this](Move const& move) {
+          return reaches(move.from, move.bytes) && reaches(move.to, move.bytes);
+        })) {
+      return absl::InvalidArgumentError("unregistered memory");
     }
     if (script_->with_illegal == FaultyEngineScript::Illegal::kRefused && is_illegal(moves)) {
       return absl::InvalidArgumentError("memory that it does not reach");
@@ -107,7 +134,16 @@ class FaultyEngine final : public Engine {
   };
 
   bool is_illegal(std::span<const Move> moves) const {
-    return std::ranges::any_of(moves, [&](Move const& move) { return script_->illegal.contains(move.from); });
+    std::span<const std::byte> const& all = script_->illegal_memory;
+    return std::ranges::any_of(moves, [&](Move const& move) {
+      return script_->illegal.contains(move.from) || (move.from >= all.data() && move.from < all.data() + all.size());
+    });
+  }
+
+  bool reaches(const std::byte* at, std::size_t bytes) const {
+    return std::ranges::any_of(memories_, [&](std::span<std::byte> const& memory) {
+      return at >= memory.data() && at + bytes <= memory.data() + memory.size();
+    });
   }
 
   /// Moves the first half of every job.
@@ -159,8 +195,9 @@ class FaultyEngine final : public Engine {
   std::minstd_rand random_;
   Limits limits_{};
   std::vector<Entry> jobs_;
-  std::optional<Completion> next_;  ///< peeked
-  Job last_ = 0;                    ///< completed
+  std::vector<std::span<std::byte>> memories_;  ///< registered
+  std::optional<Completion> next_;              ///< peeked
+  Job last_ = 0;                                ///< completed
 };
 
 }  // namespace catena::hostcopy::testing

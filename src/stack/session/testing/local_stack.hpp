@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -36,11 +34,10 @@ class LocalStack {
       : tcp(server, seed),
         shape_(shape),
         buffers_(*TxBuffers::create(std::size_t{4} << 20U)),
-        engines_(engines_of(engines)),
         pool_(std::move(engines), {.jobs = 16, .moves = 1}),
         accelerator_(pool_, accelerator),
         stage_(std::make_unique<TxStage>(options, tcp, accelerator_, buffers_, clock_)) {
-    register_memory(buffers_.memory());
+    buffers_reach_ = *pool_.register_memory(buffers_.memory(), nullptr);
     server.start(tcp, *stage_);
   }
   ~LocalStack() { server.stop(); }
@@ -49,9 +46,12 @@ class LocalStack {
     auto ends = *ipc::make_socket_pair();
     auto memory = *ipc::Mapping::create("sessions", SharedSegment::bytes(shape_));
     auto again = *ipc::Mapping::map(FileDescriptor(::dup(memory.fd())), SharedSegment::bytes(shape_));
-    segments_.push_back(std::make_shared<ipc::Mapping>(std::move(memory)));
-    register_memory(segments_.back()->bytes());
-    server.attach({.memory = segments_.back(), .shape = shape_, .socket = std::move(ends.first)});
+    const auto segment = std::make_shared<ipc::Mapping>(std::move(memory));
+    last_segment_ = segment->bytes();
+    server.attach({.memory = segment,
+                   .shape = shape_,
+                   .socket = std::move(ends.first),
+                   .reach = pool_.register_memory(segment->bytes(), segment).value_or(nullptr)});
     return std::make_unique<Attachment>(std::move(again), shape_, std::move(ends.second));
   }
   /// The call waits for the stack, so that must run meanwhile.
@@ -61,7 +61,9 @@ class LocalStack {
   int unlisten(Attachment& application, std::uint16_t port = kPort) {
     return meanwhile([&] { return application.unlisten(port); });
   }
-  void poll() { server.poll(std::chrono::steady_clock::now()); }
+  void poll(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) { server.poll(now); }
+  /// The stack's view of the last attached application's segment.
+  std::span<std::byte> last_segment() const { return last_segment_; }
   std::uint32_t buffers_in_use() const { return buffers_.in_use(); }
   TxCounters const& counters() const { return stage_->counters(); }
   hostcopy::Accelerator const& accelerator() const { return accelerator_; }
@@ -84,24 +86,12 @@ class LocalStack {
     asks.join();
     return answer;
   }
-  static std::vector<hostcopy::Engine*> engines_of(std::vector<hostcopy::AcceleratorPool::Member> const& members) {
-    std::vector<hostcopy::Engine*> engines;
-    for (hostcopy::AcceleratorPool::Member const& member : members) {
-      engines.push_back(member.engine.get());
-    }
-    return engines;
-  }
-  void register_memory(std::span<std::byte> memory) const {
-    for (hostcopy::Engine* const engine : engines_) {
-      ASSERT_EQ(engine->register_memory(memory), absl::OkStatus());
-    }
-  }
 
   SegmentShape shape_;
-  std::vector<std::shared_ptr<ipc::Mapping>> segments_;  ///< outlive the engines
+  std::span<std::byte> last_segment_;
   TxBuffers buffers_;
-  std::vector<hostcopy::Engine*> engines_;
   hostcopy::AcceleratorPool pool_;
+  hostcopy::AcceleratorPool::Reach buffers_reach_;
   hostcopy::Accelerator accelerator_;
   PartClock clock_;
   std::unique_ptr<TxStage> stage_;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/resource_builder.hpp"
+
+#include "chain/planning.hpp"
+#include "pipeline/device_side.hpp"
+#include "pipeline/isolation.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+namespace catena::runtime {
+
+Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
+  std::uint32_t queues = 0;
+  std::uint32_t shards = 1;
+  for (Segment const& segment : pipeline_.segments()) {
+    queues += segment.part.shards * segment.topology.queues();
+    shards = std::max(shards, segment.part.shards);
+  }
+  std::uint32_t parts = 1;  // maximum parts of a unit, over all classifiers
+  for (chain::NextNodeTable const& table : pipeline_.tables()) {
+    parts += static_cast<std::uint32_t>(table.targets().size());
+  }
+  parts = pipeline_.has_classifiers() ? parts : 1;
+  bool are_ends_divided = false;
+  if (shards > 1 && pipeline_.segments().size() == 1) {
+    bool by_packet = true;
+    pipeline_.for_each_entry([&by_packet](std::size_t /*shard*/, NfEntry const& entry) {
+      by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
+    });
+    CATENA_ASSIGN_OR_RETURN(are_ends_divided, may_divide_ends(chain_, options_, by_packet, shards));
+  }
+  chain::ChainConfig placed = chain_;
+  for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
+    placed.nfs[nf].on = pipeline_.first_of(nf).config.on;  // in a process of its own an NF has launches, too
+  }
+  if (!options_.make_pool) {  // else somebody else says how much waits there
+    chain::resolve_slots(placed, placed.tuning.unit_packets);
+    if (before_ != nullptr) {
+      const std::uint32_t there = before_->config->tuning.pool_slots;
+      if (placed.tuning.pool_slots > there) {
+        return absl::FailedPreconditionError(
+            concat("it needs ", placed.tuning.pool_slots, " slots for packets, and the running chain has ", there));
+      }
+      placed.tuning.pool_slots = there;
+    }
+    chain::resolve_flow(placed, placed.tuning.unit_packets);
+  }
+  chain_.tuning.pool_slots = placed.tuning.pool_slots;
+  chain_.flow.mode = placed.flow.mode;
+  const std::uint32_t pools = are_ends_divided ? shards : 1;
+  if (options_.make_pool) {
+    for (std::uint32_t i = 0; i < pools; ++i) {
+      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<memory::PacketPool> pool, options_.make_pool(queues));
+      ends_.add_pool(std::move(pool));
+    }
+  } else {
+    const Ends::PoolSize size{chain_.tuning.pool_slots, chain_.tuning.unit_packets, queues / pools,
+                              parts * shards / pools};
+    CATENA_RETURN_IF_ERROR(ends_.make_pools(pools, size, before_ == nullptr ? nullptr : before_->ends));
+  }
+  CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits,
+                          chain::flow_limits(placed, placed.tuning.unit_packets));
+  const bool drops_at_tail = chain_.flow.mode == chain::FlowMode::kVanilla;
+  if (drops_at_tail && shards > 1 && !are_ends_divided) {
+    return absl::InvalidArgumentError(concat(chain_.flow.position,
+                                             ": 'flow' is vanilla, which is for comparisons and runs in one shard; "
+                                             "write `shards: 1`"));
+  }
+  make_queues(drops_at_tail);
+  return limits;
+}
+
+void ResourceBuilder::make_queues(bool drops_at_tail) {
+  std::vector<std::uint32_t> used(ends_.pools().size());
+  for (Segment& segment : pipeline_.segments()) {
+    for (std::size_t i = 0; i < segment.shards.size(); ++i) {
+      Shard& shard = segment.shards[i];
+      Topology const& topology = segment.topology;
+      std::uint32_t before_nfs = 0;  // pushers of all rings of NFs
+      for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
+        before_nfs += topology.pushers(topology.before_nf(nf));
+      }
+      for (std::uint32_t queue = 0; queue < topology.queues(); ++queue) {
+        const bool gets_refused = drops_at_tail && queue == topology.last();
+        shard.queues.emplace_back(ends_.pool_of(i).arena(), used[i % used.size()]++,
+                                  topology.pushers(queue) + (gets_refused ? before_nfs : 0));
+      }
+    }
+  }
+}
+
+Status ResourceBuilder::make_device_sides() {
+  const auto pools = ends_.pools();
+  // a side may be made again while the chain runs, when this builder is gone
+  return devices_.make_sides(pools.size(), [&chain = chain_, &options = options_, &pipeline = pipeline_, pools](
+                                               std::shared_ptr<device::Device> device, std::size_t side) {
+    return DeviceSide::create(std::move(device), chain, options, pipeline.first_instances(),
+                              pools[side % pools.size()]);
+  });
+}
+
+Status ResourceBuilder::share(device::Device& device) {
+  // of a chain that brings more than one NF can do, most packets wait for that
+  constexpr std::uint64_t kPartThatWaits = 8;
+  const std::uint64_t slots = ends_.slots();
+  const auto profile = std::make_shared<chain::CostProfile>(sync_for(options_, device.info()).profile);
+  std::vector<GpuSharing::Nf> nfs;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < pipeline_.entries().size(); ++i) {
+    NfEntry const& entry = pipeline_.first_of(i);
+    kernel::DeviceNf const* const kernel = devices_.side_of(0) == nullptr ? nullptr : devices_.side_of(0)->kernel_of(i);
+    if (kernel == nullptr && !is_on_own_gpu(entry.config)) {
+      continue;
+    }
+    positions.push_back(i);
+    nfs.push_back({entry.config.name,
+                   [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
+                   1000.0 * entry.config.latency_limit_us, kernel == nullptr ? 1 : kernel->spec().group_size,
+                   static_cast<std::uint32_t>(pipeline_.entries()[i].size()), chain_.tuning.unit_packets,
+                   chain_.tuning.unit_packets * chain_.tuning.units_per_launch, kernel == nullptr,
+                   std::max<std::uint64_t>(slots / kPartThatWaits, chain_.tuning.unit_packets)});
+  }
+  if (nfs.empty()) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(chain_.rx));
+  return devices_.share(device, *options_.sharing, options_.partitions, std::move(positions), std::move(nfs),
+                        static_cast<std::uint32_t>(std::ceil(packets.average_bytes())));
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports of a session, before and after its run.
+#include "chain/instances.hpp"
+#include "pipeline/counts.hpp"
+#include "pipeline/isolation.hpp"
+#include "pipeline/session.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
+
+}  // namespace
+
+std::optional<plan::Plan> Session::plan() const {
+  return devices_.side_of(0) == nullptr ? std::nullopt : std::optional(devices_.side_of(0)->plan());
+}
+
+/// "2: fw and ids by flow, nat in one, rt by flow".
+std::string Session::describe_shards() const {
+  std::vector<std::string> parts;
+  for (Segment const& segment : pipeline_.segments()) {
+    std::vector<std::string> names;
+    for (NfEntry const& entry : segment.shards.front().nfs) {
+      names.push_back(entry.config.name);
+    }
+    const std::string how = segment.part.shards == 1 ? "in one"
+                            : segment.part.divided_by
+                                ? concat("as ", pipeline_.first_of(*segment.part.divided_by).config.name, " says")
+                                : "by flow";
+    parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
+  }
+  return fmt::format("{}: {}{}", config_.shards, fmt::join(parts, ", "),
+                     ends_.are_divided() ? ", each with its part of rx and a tx of its own" : "");
+}
+
+std::vector<std::string> Session::start_report() const {
+  std::vector<std::string> lines;
+  for (std::string const& warning : chain::flow_warnings(config_)) {
+    lines.push_back(concat(nf::kWarning, warning));
+  }
+  for (std::string const& nf : restarted_nfs()) {
+    lines.push_back(concat(nf::kWarning, "NF '", nf, "' restarts without its previous state"));
+  }
+  for (nf::Instance const* nf : pipeline_.first_instances()) {
+    for (std::string const& warning : chain::warnings_of(*nf)) {
+      lines.push_back(concat(nf::kWarning, warning));
+    }
+  }
+  for (auto const& device : devices_.opened()) {
+    lines.push_back(concat("device   ", describe(device->info())));
+  }
+  std::string const& why_not = devices_.why_not();
+  chain::Placement const* const placement = placement_.placement();
+  if (DeviceSide const* const first = devices_.side_of(0); first != nullptr) {
+    if (!why_not.empty()) {
+      lines.push_back(concat("         not used: ", why_not));
+    }
+    lines.push_back(concat("sync     ", plan::to_string(first->plan().mode), ", by ", first->costs_from()));
+    if (placement_.has_chosen_units()) {
+      lines.push_back(concat("         in units of ", config_.tuning.unit_packets, " packets"));
+    }
+    if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+      std::string line = concat("share    ", sharing->describe());
+      for (GpuSharing::Allocation const& part : sharing->allocations()) {
+        line += concat("\n         ", sharing->describe(part));
+      }
+      lines.push_back(std::move(line));
+    }
+    if (chain::is_mix_assumed(config_.rx)) {
+      lines.emplace_back("         for a simple IMIX: the traffic of rx is unknown before the run");
+    }
+  } else if (wants_device()) {
+    lines.push_back(concat("device   not used: NFs placed `on: gpu` run on the CPU", indented(why_not, 9)));
+  } else if (placement != nullptr && placement->device.empty()) {
+    lines.push_back(concat("device   not used: NFs placed `on: auto` are on the CPU", indented(why_not, 9)));
+  } else {
+    lines.push_back(concat("device   not used (", why_not, ")"));
+  }
+  lines.push_back(concat("rx       ", ends_.sources().front()->describe()));
+  if (config_.shards > 1) {
+    lines.push_back(concat("shards   ", describe_shards()));
+  }
+  if (placement != nullptr) {
+    lines.push_back(concat("auto     ", fmt::format("{}", fmt::join(chain::describe(*placement), "\n         "))));
+  }
+  for (std::vector<NfEntry*> const& entries : pipeline_.entries()) {
+    NfEntry const& entry = *entries.front();
+    std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type, placement_of(entry));
+    for (std::string const& detail : entry.instance->nf().start_report()) {
+      line += detail.starts_with(nf::kWarning) ? std::string() : concat("\n           ", detail);
+    }
+    for (std::size_t shard = 1; shard < entries.size(); ++shard) {
+      if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {
+        line += concat("\n           ", isolated->where(), " for shard ", shard);
+      }
+    }
+    if (const std::string unseen = entry.instance->passes_unseen(); !unseen.empty()) {
+      line += concat("\n           ", unseen);
+    }
+    lines.push_back(std::move(line));
+  }
+  lines.push_back(concat("tx       ", ends_.outputs().sink()->describe()));
+  if (std::string const* path = ends_.outputs().trace_path(); path != nullptr) {
+    lines.push_back(concat("trace    ", *path));
+  }
+  return lines;
+}
+
+Report Session::report() const {
+  const metrics::Snapshot counts = telemetry_.counts();
+  Report report = runtime::report_of(counts);
+  report.chain = config_.name;
+  report.device_note = devices_.why_not();
+  report.device = "none";
+  DeviceSide const* const side = devices_.side_of(0);
+  report.cpu_instead_of_gpu = side == nullptr && wants_device();
+  if (side != nullptr) {
+    std::vector<std::string> names;
+    for (auto const& device : devices_.opened()) {
+      names.push_back(describe(device->info()));
+    }
+    report.device = fmt::format("{}", fmt::join(names, " + "));
+    report.sync = plan::to_string(side->plan().mode);
+    report.costs_from = side->costs_from();
+  }
+  report.has_flow = !config_.flow.position.empty();
+  report.rx = config_.rx.kind->describe(config_.rx);
+  report.tx = config_.tx.kind->describe(config_.tx);
+  report.workers = options_.workers;
+  report.seconds = telemetry_.seconds();
+  if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+    report.sharing = concat(sharing->describe(), sharing->is_over() ? ", until the device was lost" : "");
+    report.sharing_changes = sharing->changes();
+    for (GpuSharing::Allocation const& part :
+         sharing->is_over() ? std::vector<GpuSharing::Allocation>() : sharing->allocations()) {
+      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing->describe(part), part.is_taken});
+    }
+  }
+  double offered_per_second = 0;
+  for (auto const& source : ends_.sources()) {
+    offered_per_second += source->offered_per_second();
+  }
+  report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
+  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
+    report.nfs.push_back(report_of(nf, counts));
+  }
+  for (CountedParts::Branch const& branch : pipeline_.classifiers()) {
+    if (branch.shard == 0) {
+      report.classifiers.push_back(report_of_classifier(branch.stage->from(), counts));
+    }
+  }
+  constexpr double kNsPerSecond = 1e9;
+  const auto segments = pipeline_.segments();
+  const auto divided = std::ranges::find_if(segments, [](Segment const& segment) { return segment.part.shards > 1; });
+  for (std::size_t i = 0; divided != segments.end() && i < config_.shards; ++i) {
+    const metrics::Label shard{"shard", std::to_string(i)};
+    std::string const& first = divided->shards.front().nfs.front().config.name;
+    report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", first}}),
+                             static_cast<double>(counts.sum(counts::kBusy, {shard})) / kNsPerSecond});
+  }
+  return report;
+}
+
+std::string_view Session::placement_of(NfEntry const& entry) {
+  if (entry.config.isolation == chain::Isolation::kProcess) {
+    return "process";
+  }
+  return entry.device_stage != nullptr ? "gpu" : "cpu";
+}
+
+NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) const {
+  NfEntry const& first = pipeline_.first_of(nf);
+  NfReport row = runtime::report_of(first.config.name, counts);
+  row.type = first.config.type;
+  for (io::NamedCount const& drop : row.drops) {
+    row.drop_help.emplace_back(first.instance->reason_help(drop.name));
+  }
+  row.placement = placement_of(first);
+  for (NfEntry const* entry : pipeline_.entries()[nf]) {
+    if (entry->device_stage != nullptr && !entry->device_stage->device_status().ok()) {
+      row.placement = "gpu -> cpu";
+      row.device_error = entry->device_stage->device_status().ToString();
+    }
+  }
+  if (end_.has_ended()) {
+    for (NfEntry const* entry : pipeline_.entries()[nf]) {
+      const std::vector<std::string> lines = entry->instance->nf().end_report();
+      row.lines.insert(row.lines.end(), lines.begin(), lines.end());
+    }
+    if (auto* isolated = as_isolated(*first.instance); isolated != nullptr) {
+      for (auto const& [reason, count] : isolated->process().refused_rules(isolated->number())) {
+        row.refused_rules.push_back({reason, count});
+      }
+    }
+    for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*first.instance))) {
+      row.refused_rules.push_back({reason, count});
+    }
+  }
+  return row;
+}
+
+}  // namespace catena::runtime

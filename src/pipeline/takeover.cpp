@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/takeover.hpp"
+
+#include "pipeline/isolation.hpp"
+#include "pipeline/nf_making.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/persistent.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+/// Time between two checks when there is nothing to do.
+constexpr std::chrono::microseconds kRest{20};
+/// Of the slots, a part that the running chain may still need for fragments, and a port for what arrives.
+constexpr std::uint32_t kPartForPrevious = 4;
+/// More than rx takes in one poll.
+constexpr std::uint32_t kPacketsOfPoll = 8 * kPacketsAtOnce;
+
+}  // namespace
+
+Takeover::Takeover(TakeoverParts before, TakeoverParts next, std::shared_ptr<void> hold)
+    : before_(before), next_(next), hold_(std::move(hold)) {}
+
+/// The NF called `name` in the running chain.
+std::optional<std::size_t> Takeover::position_before(std::string_view name) const {
+  const auto entries = before_.pipeline->entries();
+  const auto found = std::ranges::find_if(
+      entries, [name](std::vector<NfEntry*> const& of_nf) { return of_nf.front()->config.name == name; });
+  return found == entries.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - entries.begin()));
+}
+
+/// Whether packets for NF number `nf` go to the same shards as those for number `theirs` of the running chain. An NF
+/// that divides them, and replaces one that did, divides them alike: see Nf::prepare_migration().
+bool Takeover::is_divided_as_before(std::size_t nf, std::size_t theirs) const {
+  NfEntry const* const next = next_.pipeline->divider_of(nf);
+  NfEntry const* const now = before_.pipeline->divider_of(theirs);
+  if (next == nullptr || now == nullptr) {
+    return next == now;
+  }
+  return next->config.name == now->config.name && next->config.type == now->config.type &&
+         as_isolated(*next->instance) == nullptr && as_isolated(*now->instance) == nullptr;
+}
+
+Status Takeover::pair(nf::RunContext const& context) {
+  for (std::size_t nf = 0; nf < next_.pipeline->entries().size(); ++nf) {
+    NfEntry const& mine = next_.pipeline->first_of(nf);
+    if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
+      pair_processes(nf);
+    }
+    CATENA_RETURN_IF_ERROR(pair_nf(nf, context));
+  }
+  return absl::OkStatus();
+}
+
+/// Pairs an NF in this process with its namesake of the same type, if both get the same packets in each shard.
+Status Takeover::pair_nf(std::size_t nf, nf::RunContext const& context) {
+  NfEntry const& mine = next_.pipeline->first_of(nf);
+  std::vector<NfEntry*> const& next = next_.pipeline->entries()[nf];
+  const std::optional<std::size_t> theirs = position_before(mine.config.name);
+  if (!theirs || mine.instance->descriptor().sharding == nf::Sharding::kPacket) {
+    return absl::OkStatus();
+  }
+  std::vector<NfEntry*> const& before = before_.pipeline->entries()[*theirs];
+  const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*before.front()->instance) != nullptr;
+  if (is_isolated && is_paired_process(*mine.instance)) {
+    return absl::OkStatus();
+  }
+  if (is_isolated || before.front()->config.type != mine.config.type || before.size() != next.size() ||
+      !is_divided_as_before(nf, *theirs)) {
+    restarted_.push_back(mine.config.name);
+    return absl::OkStatus();
+  }
+  for (std::size_t shard = 0; shard < next.size(); ++shard) {
+    nf::Instance& its = *next[shard]->instance;
+    nf::Instance& now = *before[shard]->instance;
+    if (auto* persistent = dynamic_cast<nf::Persistent*>(&its.nf()); persistent != nullptr) {
+      persistent->join(context);
+    }
+    if (const Status status = as_not_beside(its.nf().prepare_migration(now.nf())); !status.ok()) {
+      return Status(status.code(),
+                    concat(mine.config.position, ": NF '", mine.config.name, "': ", std::string(status.message())));
+    }
+    nfs_.push_back({&its, &now});
+  }
+  return absl::OkStatus();
+}
+
+/// Pairs the processes of the NF at `first` and of the NFs with it, one for each shard, if the running chain has the
+/// same NFs in a process, and all of them can transfer their state.
+void Takeover::pair_processes(std::size_t first) {
+  Pipeline const& running = *before_.pipeline;
+  std::vector<NfEntry*> const& next = next_.pipeline->entries()[first];
+  const std::optional<std::size_t> theirs = position_before(next.front()->config.name);
+  if (!theirs || running.entries()[*theirs].size() != next.size()) {
+    return;
+  }
+  std::vector<NfEntry*> const& before = running.entries()[*theirs];
+  const std::size_t nfs = chain::group_of(*next_.config, first).end - first;
+  const chain::NfGroup group = chain::group_of(*before_.config, *theirs);
+  if (as_isolated(*before.front()->instance) == nullptr || group.first != *theirs || group.end - *theirs != nfs) {
+    return;
+  }
+  std::vector<bool> has_state;
+  for (std::size_t i = 0; i < nfs; ++i) {
+    NfEntry const& mine = next_.pipeline->first_of(first + i);
+    NfEntry const& now = running.first_of(*theirs + i);
+    if (mine.config.name != now.config.name || mine.config.type != now.config.type) {
+      return;
+    }
+    has_state.push_back(as_isolated(*now.instance)->has_state());
+  }
+  if (std::ranges::find(has_state, true) == has_state.end() ||
+      (before.size() > 1 && (next_.pipeline->is_divided_by_nf() || running.is_divided_by_nf()))) {
+    return;
+  }
+  std::vector<ProcessPair> pairs;
+  for (std::size_t shard = 0; shard < next.size(); ++shard) {
+    nf_process::NfProcess& now = as_isolated(*before[shard]->instance)->process();
+    if (!now.can_transfer_state(has_state)) {
+      return;
+    }
+    pairs.push_back({&as_isolated(*next[shard]->instance)->process(), &now, first});
+  }
+  for (ProcessPair const& each : pairs) {
+    each.next->start_replacement();
+    processes_.push_back(each);
+  }
+}
+
+bool Takeover::is_paired_process(nf::Instance const& next) const {
+  auto const* const isolated = dynamic_cast<nf_process::IsolatedNf const*>(&next.nf());
+  return isolated != nullptr &&
+         std::ranges::find(processes_, &isolated->process(), &ProcessPair::next) != processes_.end();
+}
+
+bool Takeover::is_paired(nf::Instance const& next) const {
+  return std::ranges::find(nfs_, &next, &NfPair::next) != nfs_.end();
+}
+
+Status Takeover::start() {
+  std::vector<nf::Instance const*> migrated;
+  std::ranges::transform(nfs_, std::back_inserter(migrated), &NfPair::before);
+  if (before_.end->is_stopped() || !before_.ends->pass_on_sources() || !before_.end->pass_on(std::move(migrated))) {
+    return absl::FailedPreconditionError("the chain to be replaced has ended");
+  }
+  before_.ends->pass_on_sinks();
+  for (ProcessPair const& each : processes_) {
+    each.before->transfer_state();
+  }
+  before_.end->stop();
+  return absl::OkStatus();
+}
+
+/// Packets after the last one of the running chain's rx.
+void Takeover::take_ports() {
+  for (std::size_t i = 0; i < next_.pipeline->rx().size(); ++i) {
+    while (!before_.ends->sources()[i]->has_ended()) {
+      std::this_thread::sleep_for(kRest);
+    }
+    next_.ends->sources()[i]->take_over(*before_.ends->sources()[i]);
+    next_.pipeline->rx()[i]->start_receiving(before_.pipeline->rx()[i]->next_index());
+  }
+}
+
+/// Slots of pool number `pool` that waiting packets may not have, so that the running chain can end.
+std::uint32_t Takeover::slots_for_previous(std::size_t pool) const {
+  const std::uint32_t of_copies = before_.ends->reserve_of(pool).slots_wanted_from(0);
+  memory::PacketPool const& own = next_.ends->pool_of(pool);
+  return std::max(own.slots() / kPartForPrevious, 2 * of_copies) + kPacketsOfPoll + own.unit_packets();
+}
+
+/// Receives from all ports at once. Returns whether packets came.
+bool Takeover::poll_rx(bool& is_full) {
+  bool worked = false;
+  for (std::size_t i = 0; i < next_.pipeline->rx().size(); ++i) {
+    const bool has_room = next_.ends->pool_of(i).free_slots() > slots_for_previous(i);
+    if (has_room && !next_.end->is_stopped() && !next_.ends->sources()[i]->finished()) {  // its end is for the run
+      const Result<Progress> progress = next_.pipeline->rx()[i]->poll();
+      worked = worked || (progress.ok() && *progress == Progress::kWorked);
+    }
+    is_full = is_full || !has_room;
+  }
+  return worked;
+}
+
+/// Packets are received at once, so that no port has to keep them. None of them may overtake packets in the running
+/// chain, nor reach an NF without the state of these.
+void Takeover::wait(SourcePauses& pauses) {
+  take_ports();
+  bool waits = false;
+  bool has_left = false;
+  const auto is_done = [&] {
+    if (!before_.end->has_ended()) {
+      return false;
+    }
+    if (!std::exchange(has_left, true)) {
+      std::ranges::for_each(processes_, [](ProcessPair const& each) { each.next->start_after(*each.before); });
+    }
+    return std::ranges::all_of(processes_, [](ProcessPair const& each) { return each.next->has_started(); });
+  };
+  while (!is_done()) {
+    bool is_full = false;
+    const bool worked = poll_rx(is_full);
+    if (is_full != waits) {
+      waits = is_full;
+      waits ? pauses.begin() : pauses.end();
+    }
+    if (!worked) {
+      std::this_thread::sleep_for(kRest);
+    }
+  }
+  if (waits) {
+    pauses.end();
+  }
+  for (std::size_t i = 0; i < next_.pipeline->rx().size(); ++i) {
+    next_.ends->sinks()[i]->take_over(*before_.ends->sinks()[i]);
+    next_.pipeline->rx()[i]->begin_with_chain();
+  }
+}
+
+void Takeover::migrate_state() {
+  if (Recorder* const recorder = next_.ends->outputs().recorder(); recorder != nullptr) {
+    const std::vector<nf::Instance*> nfs = next_.pipeline->first_instances();
+    recorder->name_by({nfs.begin(), nfs.end()});
+  }
+  for (NfPair const& each : nfs_) {
+    each.next->nf().migrate_state(each.before->nf());
+  }
+  for (ProcessPair const& each : processes_) {
+    const std::vector<Status> said = each.next->start_status();
+    for (std::size_t nf = 0; nf < said.size(); ++nf) {
+      NfEntry const& entry = next_.pipeline->first_of(each.first + nf);
+      if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
+        spdlog::warn("{}: NF '{}' restarts without its previous state: {}", entry.config.position, entry.config.name,
+                     std::string(said[nf].message()));
+      }
+    }
+  }
+}
+
+Status Takeover::finish() {
+  next_.devices->note_abandoned(*before_.devices);
+  Status status;
+  if (before_.end->is_empty()) {
+    migrate_state();
+  } else {
+    Status const& outcome = before_.end->outcome();
+    status = Status(outcome.code(), concat("the replaced chain ended with an error: ", std::string(outcome.message())));
+  }
+  nfs_.clear();
+  processes_.clear();
+  is_pending_ = false;
+  hold_.reset();
+  return status;
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a running chain: the cells of the matrix (matrix.py) of the gate, and the choice of these cells.
+
+`make matrix` runs all cells. CATENA_BIN names the program.
+"""
+
+import itertools
+import unittest
+
+import matrix
+from matrix_run import run_cells
+
+
+class Choice(unittest.TestCase):
+    def test_the_gate_has_each_pair_of_values(self):
+        cells = matrix.gate_cells()
+        dimensions = (matrix.NFS, matrix.SHARDS, matrix.ISOLATIONS, matrix.CHANGES)
+        for (one, ones), (other, others) in itertools.combinations(enumerate(dimensions), 2):
+            have = {(cell[one], cell[other]) for cell in cells}
+            self.assertEqual(have, set(itertools.product(ones, others)))
+
+    def test_the_gate_has_each_stateful_nf_with_each_change_at_two_shards(self):
+        have = {(cell.nf, cell.change) for cell in matrix.gate_cells() if cell.shards == "2"}
+        self.assertLessEqual(set(itertools.product(matrix.STATEFUL, matrix.CHANGES)), have)
+
+    def test_the_gate_is_the_same_each_time_and_has_no_cell_twice(self):
+        cells = matrix.gate_cells()
+        self.assertEqual(cells, matrix.gate_cells())
+        self.assertEqual(len(cells), len(set(cells)))
+        self.assertLess(len(cells), 80)
+
+    def test_each_rule_has_a_cell(self):
+        reasons = {matrix.expected(cell).reason for cell in matrix.all_cells()}
+        self.assertEqual(reasons, {reason for _, _, reason in matrix.RULES})
+
+
+class Gate(unittest.TestCase):
+    def test_each_change_keeps_or_says(self):
+        for cell, expected, outcome in run_cells(matrix.gate_cells()):
+            with self.subTest(cell=str(cell)):
+                self.assertEqual(outcome.outcome, expected.outcome, f"{outcome}; expected: {expected.reason}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
