@@ -14,6 +14,7 @@ import time
 import unittest
 
 from command import HAS_PROCESSES, NO_PROCESSES
+from frames import capture, datagram
 from harness import Tenant, TenantTest, wait_for
 from nf_process import nf_process_of
 
@@ -59,9 +60,12 @@ class Processes(TenantTest):
             self.assert_nothing_is_left()
 
     def test_a_chain_ends_whose_nf_does_not(self):
+        fifo = self.attacker.fifo()
         for what in ("hang", "lie"):
-            self.attacker.applied(self.chain_of(rx="{generator: {count: 1000}}", finish=what))
-            pid = self.process()
+            with open(fifo, "r+b", buffering=0) as packets:  # for reading, too: it then opens without a reader
+                packets.write(capture([datagram(b"x")] * 100))
+                self.attacker.applied(self.chain_of(rx=f"{{pcap: {fifo}}}", finish=what))
+                pid = self.process()
             wait_for(lambda: self.attacker.get("a")["state"] in ("finished", "failed"))
             self.assertFalse(is_alive(pid), what)
             self.assert_nothing_is_left()
