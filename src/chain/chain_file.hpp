@@ -33,7 +33,7 @@ extern const PortKind kNullPort;
 struct PortConfig {
   PortKind const* kind = &kNullPort;
   std::string target;                     ///< the file, absolute, or "-" for standard input or output; empty: no file
-  std::string position;                   ///< file:line:column of this name, or the option naming the port
+  std::string position;                   ///< file:line:column of the kind's key, or the option naming the port
   std::vector<std::string> devices;       ///< EAL device strings, by port number; empty: no device
   bool is_shared = false;                 ///< devices: other chains of the process may use the ports, too
   std::vector<io::TrafficMatch> matches;  ///< rx, shared: the chain receives frames matching any of these

@@ -93,6 +93,7 @@ Result<PortConfig> read_section(FileSection& section, Side const& side) {
     const std::span<const Key> keys = side.keys(*kind);
     if (section.has(kind->name)) {
       port.kind = kind;
+      port.position = section.config().position(std::string(kind->name));
       CATENA_RETURN_IF_ERROR(side.parse(*kind, section, port));
       continue;
     }

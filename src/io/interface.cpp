@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/interface.hpp"
 
+#include "io/dpdk/ethdev_port.hpp"
+#include "io/eal/eal.hpp"
+
 #include <arpa/inet.h>
 #include <linux/capability.h>
 #include <linux/ethtool.h>
@@ -13,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <catena/core/decimal.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/slot.hpp>
@@ -23,6 +27,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -30,6 +35,7 @@ namespace catena::io {
 namespace {
 
 constexpr std::string_view kDriver = "net_af_packet";
+constexpr std::string_view kXdpDriver = "net_af_xdp";
 constexpr std::string_view kInterfaceKey = ",iface=";
 /// Rings of a socket that are locked in memory; below this limit that takes cap_ipc_lock.
 constexpr rlim_t kLockedBytes = rlim_t{64} << 20;
@@ -106,6 +112,35 @@ bool is_only_begun(const std::uint8_t* frame, std::uint32_t length, packet::Laye
   return packet::checksum_finish(packet::checksum_add(frame + layers.l4, bytes, sum)) != 0;
 }
 
+/// The value of a key of an EAL device string, `key` with the comma before it; empty without it.
+std::string value_of(std::string_view device, std::string_view key) {
+  const std::size_t at = device.find(key);
+  if (at == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view value = device.substr(at + key.size());
+  return std::string(value.substr(0, value.find(',')));
+}
+
+/// AF_XDP sockets are of one receive queue each.
+Status find_queues(std::string const& interface, std::string_view device) {
+  const auto number = [device](std::string_view key, std::uint64_t otherwise) {
+    return parse_decimal(value_of(device, key), std::numeric_limits<std::uint32_t>::max()).value_or(otherwise);
+  };
+  const std::uint64_t needed = number(",start_queue=", 0) + number(",queue_count=", 1);
+  std::error_code error;
+  std::uint64_t queues = 0;
+  for (auto const& queue :
+       std::filesystem::directory_iterator(concat("/sys/class/net/", interface, "/queues"), error)) {
+    queues += queue.path().filename().string().starts_with("rx-") ? 1 : 0;
+  }
+  if (error || queues >= needed) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(concat("interface ", interface, " has ", queues, " receive queues, and '", device,
+                                    "' names ", needed, "; `ethtool -l ", interface, "` shows how many it may have"));
+}
+
 }  // namespace
 
 std::string interface_device(std::string_view interface) {
@@ -113,12 +148,7 @@ std::string interface_device(std::string_view interface) {
 }
 
 std::string interface_of(std::string_view device) {
-  const std::size_t at = device.find(kInterfaceKey);
-  if (!device.starts_with(kDriver) || at == std::string_view::npos) {
-    return {};
-  }
-  const std::string_view value = device.substr(at + kInterfaceKey.size());
-  return std::string(value.substr(0, value.find(',')));
+  return device.starts_with(kDriver) ? value_of(device, kInterfaceKey) : std::string();
 }
 
 Status may_open_interfaces() {
@@ -166,6 +196,24 @@ Status find_interface(std::string const& interface) {
   }
   return absl::NotFoundError(concat("no interface is named '", interface, "' here; ",
                                     known.empty() ? "only lo exists" : "available: ", known));
+}
+
+Status find_device(std::string const& device) {
+  const bool is_xdp = device.starts_with(kXdpDriver);
+  if (const std::string interface = is_xdp ? value_of(device, kInterfaceKey) : interface_of(device);
+      !interface.empty()) {
+    CATENA_RETURN_IF_ERROR(find_interface(interface));
+    return is_xdp ? find_queues(interface, device) : absl::OkStatus();
+  }
+  const std::string address = pci_address_of(device);
+  if (address.empty()) {
+    return absl::OkStatus();
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path("/sys/bus/pci/devices") / address, error)) {
+    return absl::NotFoundError(concat("no PCI device is named '", address, "' here; `lspci -D` lists them"));
+  }
+  return eal::check_hugepages();
 }
 
 std::vector<InterfaceHint> check_interface(std::string const& interface) {

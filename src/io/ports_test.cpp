@@ -287,6 +287,27 @@ TEST(DpdkPort, what_cannot_be_opened_is_an_error_that_says_why) {
   EXPECT_EQ(pool->free_slots(), pool->slots());
 }
 
+TEST(FindDevice, says_what_this_machine_does_not_have) {
+  for (auto const& [device, text] : std::vector<std::pair<std::string, std::string>>{
+           {interface_device("nosuchif0"), "no interface is named 'nosuchif0' here"},
+           {"net_af_packet7,blocksz=4096,iface=nosuchif0,qpairs=1", "no interface is named 'nosuchif0' here"},
+           {"net_af_xdp0,iface=nosuchif0,start_queue=0", "no interface is named 'nosuchif0' here"},
+           {"net_af_xdp0,iface=lo,queue_count=40", "interface lo has 1 receive queues"},
+           {"net_af_xdp0,iface=lo,start_queue=1", "names 2"},
+           {"ff:1f.7", "no PCI device is named '0000:ff:1f.7' here"},
+           {"0000:ff:1f.7,key=value", "no PCI device is named '0000:ff:1f.7' here"},
+       }) {
+    const Status found = find_device(device);
+    EXPECT_EQ(found.code(), absl::StatusCode::kNotFound) << device << ": " << found;
+    EXPECT_THAT(std::string(found.message()), HasSubstr(text)) << device;
+  }
+  for (std::string const& device :
+       {interface_device("lo"), std::string("net_af_xdp0,iface=lo"), std::string("net_null0"),
+        std::string("net_tap0,iface=made0"), std::string("net_pcap0,iface=lo"), std::string("nonsense")}) {
+    EXPECT_TRUE(find_device(device).ok()) << device << ": " << find_device(device);
+  }
+}
+
 TEST(DpdkPort, each_of_several_queues_is_an_end_of_its_own) {
   const std::vector<std::shared_ptr<memory::PacketPool>> pools{make_pool(4096), make_pool(4096), make_pool(4096)};
   const std::vector<memory::PacketPool*> of{pools[0].get(), pools[1].get(), pools[2].get()};

@@ -135,6 +135,18 @@ class CommandLine(unittest.TestCase):
             self.assertIn(f"cut.pcap: frame {frames + 1}", checked.stderr)
             self.assertIn(checked.stderr.strip(), ran.stderr)
 
+    def test_check_says_what_this_machine_does_not_have(self):
+        for rx, missing in (("{dev: nosuchif0}", "c.yaml:5:13: no interface is named 'nosuchif0' here"),
+                            ("{dpdk: [net_null0, 'net_af_xdp0,iface=nosuchif0']}", "c.yaml:5:14: no interface is named 'nosuchif0'"),
+                            ("{dpdk: '0000:ff:1f.7'}", "c.yaml:5:14: no PCI device is named '0000:ff:1f.7' here")):
+            result = catena("check", self.write_chain(rx))
+            self.assertEqual(result.returncode, 0, result.stderr)  # it may be for another machine
+            self.assertIn(f"WARNING {self.path(missing)}", result.stdout)
+            warnings = json.loads(catena("check", self.write_chain(rx), "--json").stdout)["warnings"]
+            self.assertEqual(len(warnings), 1)
+        self.assertIn("WARNING --tx: no interface is named 'nosuchif1' here",
+                      catena("check", self.write_chain("{generator: {count: 1}}"), "--tx", "dev:nosuchif1").stdout)
+
     def test_variables_of_a_chain_file_come_from_the_environment(self):
         chain = self.write_chain("{generator: {count: \"${COUNT}\", flows: \"${FLOWS}\"}}", "vars: {FLOWS: 7}\n")
         missing = catena("run", chain)

@@ -11,6 +11,7 @@
 #include "apps/catena/style.hpp"
 #include "chain/diagnostics.hpp"
 #include "chain/error_list.hpp"
+#include "chain/machine_check.hpp"
 #include "chain/planning.hpp"
 #include "chain/port_kind.hpp"
 #include "pipeline/isolation.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -118,16 +120,17 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
     }
   }
   checked.warnings = chain::flow_warnings(config);
+  // no error: the chain may be for another machine
+  std::ranges::move(chain::missing_devices(config), std::back_inserter(checked.warnings));
   chain::Diagnostics diagnostics;
-  const chain::PortConfig rx = config.rx;
   // says all that is wrong with a chain whose NFs cannot be placed
-  diagnostics.add(chain::check(std::move(config), options, options.processes.try_out, registry, checked.refused,
-                               nullptr, &checked.warnings));
+  diagnostics.add(
+      chain::check(config, options, options.processes.try_out, registry, checked.refused, nullptr, &checked.warnings));
   if (diagnostics.empty()) {
     diagnostics.add(placement.status());
   }
-  if (diagnostics.empty() && rx.kind->rx.verify != nullptr) {
-    diagnostics.add(rx.kind->rx.verify(rx));
+  if (diagnostics.empty() && config.rx.kind->rx.verify != nullptr) {
+    diagnostics.add(config.rx.kind->rx.verify(config.rx));
   }
   return diagnostics.status();
 }

@@ -38,7 +38,6 @@ constexpr std::array kPcapTxKeys{
 /// `is_input`: the file must exist.
 Status read_capture_name(FileSection& section, bool is_input, PortConfig& port) {
   nf::Config& config = section.config();
-  port.position = config.position("pcap");
   CATENA_ASSIGN_OR_RETURN(port.target, config.string("pcap"));
   if (port.target != io::kStandardStream) {
     CATENA_ASSIGN_OR_RETURN(port.target, is_input ? config.path("pcap") : config.output_path("pcap"));

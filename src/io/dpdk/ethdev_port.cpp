@@ -199,16 +199,25 @@ class EthdevPort::Queue final : public Port {
   Counter* taken_;
 };
 
+std::string pci_address_of(std::string_view device) {
+  const std::string name(device.substr(0, device.find(',')));
+  rte_pci_addr address{};
+  if (rte_pci_addr_parse(name.c_str(), &address) != 0) {
+    return {};
+  }
+  char full[PCI_PRI_STR_SIZE] = "";
+  rte_pci_device_name(&address, full, sizeof full);
+  return full;
+}
+
 Result<EthdevPort::Probed> EthdevPort::probe(std::string const& device) {
   CATENA_RETURN_IF_ERROR(eal::start());
-  std::string name = device.substr(0, device.find(','));
-  rte_pci_addr address{};
-  const bool pci = rte_pci_addr_parse(name.c_str(), &address) == 0;
+  std::string name = pci_address_of(device);
+  const bool pci = !name.empty();
   if (pci) {
-    char full[PCI_PRI_STR_SIZE] = "";
-    rte_pci_device_name(&address, full, sizeof full);
-    name = full;
     CATENA_RETURN_IF_ERROR(check_pci(name));
+  } else {
+    name = device.substr(0, device.find(','));
   }
   CATENA_ASSIGN_OR_RETURN(std::string arguments, with_defaults(device));
   std::string interface = interface_of(device);

@@ -22,6 +22,10 @@ struct rte_device;
 
 namespace catena::io {
 
+/// The full address of the PCI device of an EAL device string, as "0000:03:00.0" of "03:00.0,key=value"; empty: it
+/// names no PCI device. Any thread.
+std::string pci_address_of(std::string_view device);
+
 /// A DPDK port from probing its device to removing it: configured and started, with rx and tx queues. The queues share
 /// the port, which lives as long as one of them.
 class EthdevPort {
