@@ -179,12 +179,14 @@ Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem:
   std::stringstream read;
   read << in.rdbuf();
   std::string text = read.str();
-  if (!in || text.find("@SPI@") == std::string::npos || text.find("@FIRST_SEQUENCE@") == std::string::npos) {
-    return absl::NotFoundError(
-        concat((data / "sa.yaml.in").string(), " cannot be read, or lacks @SPI@ or @FIRST_SEQUENCE@"));
+  for (auto const& [name, value] :
+       {std::pair("@SPI@", std::to_string(spi)), std::pair("@SPI_HEX@", fmt::format("{:08x}", spi)),
+        std::pair("@FIRST_SEQUENCE@", std::to_string(first_sequence))}) {
+    if (!in || text.find(name) == std::string::npos) {
+      return absl::NotFoundError(concat((data / "sa.yaml.in").string(), " cannot be read, or lacks ", name));
+    }
+    replace(text, name, value);
   }
-  replace(text, "@SPI@", std::to_string(spi));
-  replace(text, "@FIRST_SEQUENCE@", std::to_string(first_sequence));
   const std::filesystem::path path = folder / concat("sa-", spi, "-", first_sequence, ".yaml");
   std::ofstream out(path);
   out << text << std::flush;

@@ -93,6 +93,15 @@ struct Sizes {
   U64 of[4];
 };
 
+KERNEL void many(GLOBAL unsigned* out, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f,
+                 unsigned g, unsigned h, unsigned i, unsigned j, unsigned k, unsigned l, unsigned m, unsigned n,
+                 unsigned o, unsigned p, unsigned q, unsigned r, unsigned s, unsigned t, unsigned u, unsigned v,
+                 unsigned w, unsigned x) {
+  if (INDEX == 0) {
+    out[0] = a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p + q + r + s + t + u + v + w + x;
+  }
+}
+
 KERNEL void sizes(GLOBAL U64* out, GLOBAL unsigned* nothing, unsigned value, GLOBAL unsigned* other, Sizes sizes) {
   if (INDEX < 4) {
     out[INDEX] += sizes.of[INDEX] + value;
@@ -588,6 +597,21 @@ TEST_P(DeviceTest, structs_pass_by_value_and_null_is_null) {
   ASSERT_EQ(stream().copy_to_host(std::as_writable_bytes(std::span(seen)), *out, 0), absl::OkStatus());
   finish();
   EXPECT_THAT(seen, ::testing::ElementsAre(0xFE, 0xFEDC, 0xFEDCBA98U, 0xFEDCBA98U, 0x76543210U, 1));
+}
+
+TEST_P(DeviceTest, a_launch_has_as_many_arguments_as_its_kernel) {
+  const std::unique_ptr<Buffer> out = device().allocate(sizeof(std::uint32_t)).value();
+  std::array<std::uint32_t, 24> values{};
+  std::iota(values.begin(), values.end(), 1U);
+  std::vector<KernelArgument> arguments{out.get()};
+  for (std::uint32_t const& value : values) {
+    arguments.emplace_back(bytes_of(value));
+  }
+  ASSERT_EQ(stream().launch(kernel("many"), {1, 1, 0}, arguments), absl::OkStatus());
+  std::uint32_t sum = 0;
+  ASSERT_EQ(stream().copy_to_host(std::as_writable_bytes(std::span(&sum, 1)), *out, 0), absl::OkStatus());
+  finish();
+  EXPECT_EQ(sum, 24U * 25 / 2);
 }
 
 TEST_P(DeviceTest, launches_that_cannot_run_are_refused_with_the_reason) {

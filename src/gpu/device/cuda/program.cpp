@@ -7,20 +7,20 @@
 #include "gpu/device/binary.hpp"
 #include "gpu/device/cuda/memory.hpp"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace catena::device::cuda {
 
 namespace {
 
-constexpr std::size_t kMaxArguments = 16;
-
-/// Arguments as the driver wants them: a pointer to each. At most kMaxArguments; must not outlive them.
+/// Arguments as the driver wants them: a pointer to each. Must not outlive them.
 class Parameters {
  public:
-  explicit Parameters(std::span<const KernelArgument> arguments) {
+  explicit Parameters(std::span<const KernelArgument> arguments)
+      : addresses_(arguments.size()), pointers_(arguments.size()) {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (Buffer* const* buffer = std::get_if<Buffer*>(&arguments[i]); buffer != nullptr) {
         addresses_[i] = *buffer == nullptr ? 0 : static_cast<CudaBuffer*>(*buffer)->native();
@@ -36,8 +36,11 @@ class Parameters {
   void** data() { return pointers_.data(); }
 
  private:
-  std::array<CUdeviceptr, kMaxArguments> addresses_{};
-  std::array<void*, kMaxArguments> pointers_{};
+  /// More than the arguments of most kernels, so that a launch allocates nothing.
+  static constexpr std::size_t kUsual = 24;
+
+  absl::InlinedVector<CUdeviceptr, kUsual> addresses_;
+  absl::InlinedVector<void*, kUsual> pointers_;
 };
 
 Result<std::uint32_t> attribute(CudaDevice& device, CUfunction function, CUfunction_attribute which) {
@@ -139,10 +142,6 @@ Status CudaKernel::check_launch(LaunchShape const& shape, std::span<const Kernel
                                              signature_.max_group_size, " work-items with ", signature_.max_local_bytes,
                                              " bytes of local memory; asked for ", shape.group_size, " with ",
                                              shape.local_bytes));
-  }
-  if (arguments.size() > kMaxArguments) {
-    return absl::InvalidArgumentError(
-        concat("launch: ", arguments.size(), " arguments; at most ", kMaxArguments, " can be passed"));
   }
   if (!signature_.argument_bytes) {
     return absl::OkStatus();
