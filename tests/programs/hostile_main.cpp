@@ -86,6 +86,21 @@ int connect_to(Arguments const& a) {
   return judge(fd < 0 ? -1 : ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)));
 }
 
+/// At an abstract name of its network namespace, or at a path.
+int listen_at(Arguments const& arguments) {
+  const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t at = arguments[0].starts_with('@') ? 1 : 0;
+  arguments[0].substr(at).copy(address.sun_path + at, sizeof(address.sun_path) - 2);
+  const int on = 1;
+  if (socket < 0 || ::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+      ::bind(socket, reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
+    return judge(-1);
+  }
+  return judge(::listen(socket, 4));
+}
+
 /// With one end of a pair instead of a socket of its own.
 int send_by_pair(Arguments const& a) {
   sockaddr_un address{};
@@ -391,6 +406,7 @@ const std::map<std::string, std::function<int(Arguments const&)>> kAttempts = {
     {"mknod", [](Arguments const& a) { return judge(::mknod(a[0].c_str(), S_IFCHR | 0600, makedev(1, 1))); }},
     {"socket", [](Arguments const& a) { return judge(::socket(number(a[0]), number(a[1]), 0)); }},
     {"connect", connect_to},
+    {"listen", listen_at},
     {"send-by-pair", send_by_pair},
     {"pair",
      [](Arguments const& a) {

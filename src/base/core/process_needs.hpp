@@ -32,6 +32,7 @@ struct ProcessNeeds {
   std::uint32_t threads = 0;
   bool starts_programs = false;     ///< such as a compiler, in processes of their own
   bool reserves_addresses = false;  ///< many more than it has memory
+  bool listens = false;             ///< at a Unix socket for messages (SOCK_SEQPACKET), without a client
 };
 
 }  // namespace catena

@@ -104,6 +104,30 @@ TEST_F(Hostile, no_socket_can_be_opened) {
   EXPECT_EQ(run({"pair", std::to_string(SOCK_STREAM | SOCK_CLOEXEC)}).exit_code, kDone);
 }
 
+TEST_F(Hostile, where_it_may_listen_it_reaches_nobody) {
+  const auto run_listener = [](Arguments const& arguments) {
+    SandboxOptions options = attempt(arguments);
+    options.listens = true;
+    options.scratch_bytes = kMiB;
+    return run_with(options).exit_code;
+  };
+  expect_refused({"listen", "@name"});
+  for (const char* name : {"@name", "/tmp/socket"}) {
+    EXPECT_EQ(run_listener({"listen", name}), kDone) << name;
+  }
+  const std::string shown = (place() / "socket").string();
+  EXPECT_EQ(run_listener({"listen", shown}), kRefused) << "it has no place there";
+  EXPECT_EQ(run_listener({"connect", shown}), kRefused);
+  for (const int family : {AF_INET, AF_INET6, AF_NETLINK}) {
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+      EXPECT_EQ(run_listener({"socket", std::to_string(family), std::to_string(type)}), kRefused) << family;
+    }
+  }
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+    EXPECT_EQ(run_listener({"socket", std::to_string(AF_UNIX), std::to_string(type)}), kRefused) << type;
+  }
+}
+
 TEST_F(Hostile, a_socket_of_the_host_is_out_of_reach_even_where_it_is_shown) {
   const std::filesystem::path folder = place() / "run";
   std::filesystem::create_directory(folder);

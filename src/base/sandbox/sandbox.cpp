@@ -92,6 +92,7 @@ void grant(ProcessNeeds const& needs, SandboxOptions& options) {
   options.memory_bytes += needs.memory_bytes;
   options.max_threads += needs.threads;
   options.starts_programs |= needs.starts_programs;
+  options.listens |= needs.listens;
   options.limits_addresses &= !needs.reserves_addresses;
 }
 

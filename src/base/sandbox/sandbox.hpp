@@ -71,6 +71,9 @@ struct SandboxOptions {
   std::vector<IoctlRequests> requests;
   /// It may start programs, which have its rights and limits; each has `memory_bytes` of its own.
   bool starts_programs = false;
+  /// It may make Unix sockets for messages (SOCK_SEQPACKET), name them and listen there, but not connect or accept.
+  /// Names are those of its own network namespace and of its /tmp.
+  bool listens = false;
 
   /// The user of the process on the host; not root. If the caller is root, both are required. Any other caller can name
   /// only itself, which is the default.

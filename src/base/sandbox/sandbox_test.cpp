@@ -314,7 +314,7 @@ TEST(SandboxOptions, what_is_granted_is_added_to_what_was_given) {
   grant({}, options);
   EXPECT_EQ(options.devices.size() + options.requests.size() + options.environment.size(), 0U);
   EXPECT_EQ(options.scratch_bytes, 0U);
-  EXPECT_TRUE(!options.starts_programs && options.limits_addresses);
+  EXPECT_TRUE(!options.starts_programs && options.limits_addresses && !options.listens);
   EXPECT_EQ(options.memory_bytes, before.memory_bytes);
   for (int i = 1; i <= 2; ++i) {
     grant({.devices = {"/dev/a"},
@@ -325,7 +325,8 @@ TEST(SandboxOptions, what_is_granted_is_added_to_what_was_given) {
            .memory_bytes = 6,
            .threads = 7,
            .starts_programs = true,
-           .reserves_addresses = true},
+           .reserves_addresses = true,
+           .listens = true},
           options);
     EXPECT_EQ(options.devices, std::vector<std::filesystem::path>(static_cast<std::size_t>(i), "/dev/a"));
     EXPECT_EQ(options.requests.size(), static_cast<std::size_t>(i));
@@ -336,7 +337,7 @@ TEST(SandboxOptions, what_is_granted_is_added_to_what_was_given) {
     EXPECT_EQ(options.scratch_bytes, 5U * static_cast<unsigned>(i));
     EXPECT_EQ(options.memory_bytes, before.memory_bytes + 6U * static_cast<unsigned>(i));
     EXPECT_EQ(options.max_threads, before.max_threads + 7U * static_cast<unsigned>(i));
-    EXPECT_TRUE(options.starts_programs && !options.limits_addresses);
+    EXPECT_TRUE(options.starts_programs && !options.limits_addresses && options.listens);
   }
 }
 

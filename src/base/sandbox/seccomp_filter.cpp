@@ -138,6 +138,19 @@ int allow_socket_options(Context const& context) {
   return wrong;
 }
 
+/// Unix sockets for messages that listen. Without connect(2) they reach nobody.
+int allow_listening(Context const& context) {
+  constexpr std::uint64_t kTypeMask = 0xf;
+  int wrong = allow(context, SCMP_SYS(socket), SCMP_A0_64(SCMP_CMP_EQ, AF_UNIX),
+                    SCMP_A1_64(SCMP_CMP_MASKED_EQ, kTypeMask, SOCK_SEQPACKET));
+  for (const int call : {SCMP_SYS(bind), SCMP_SYS(listen)}) {
+    wrong = wrong != 0 ? wrong : allow(context, call);
+  }
+  return wrong != 0 ? wrong
+                    : allow(context, SCMP_SYS(setsockopt), SCMP_A1_64(SCMP_CMP_EQ, SOL_SOCKET),
+                            SCMP_A2_64(SCMP_CMP_EQ, SO_PASSCRED));
+}
+
 /// Requests to devices.
 int allow_requests(Context const& context, std::vector<IoctlRequests> const& requests) {
   int wrong = 0;
@@ -156,6 +169,7 @@ int allow_by_arguments(Context const& context, FilteredCalls const& calls) {
   also([&] { return calls.can_write ? 0 : allow_reading(context); });
   also([&] { return allow_socket_pairs(context); });
   also([&] { return allow_socket_options(context); });
+  also([&] { return calls.listens ? allow_listening(context) : 0; });
   also([&] { return allow(context, SCMP_SYS(sendto), SCMP_A4_64(SCMP_CMP_EQ, 0)); });  // to where it is connected
   also([&] { return allow(context, SCMP_SYS(prlimit64), SCMP_A0_64(SCMP_CMP_EQ, 0)); });
   also([&] { return allow_values(context, SCMP_SYS(ioctl), 1, {TCGETS, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX}); });
@@ -213,6 +227,7 @@ int add_rules(Context const& context, FilteredCalls const& calls) {
 FilteredCalls FilteredCalls::of(SandboxOptions const& options) {
   return {.can_write = options.scratch_bytes > 0 || !options.devices.empty(),
           .starts_programs = options.starts_programs,
+          .listens = options.listens,
           .requests = options.requests};
 }
 

@@ -20,6 +20,7 @@ namespace catena::sandbox {
 struct FilteredCalls {
   bool can_write = false;                    ///< files may be opened for writing, as far as the mounts allow it
   bool starts_programs = false;              ///< processes may be started, without namespaces of their own
+  bool listens = false;                      ///< as SandboxOptions::listens
   std::vector<IoctlRequests> requests = {};  ///< as SandboxOptions::requests
 
   static FilteredCalls of(SandboxOptions const& options);

@@ -97,6 +97,7 @@ ProcessNeeds needs_cuda() {
   needs.memory_bytes = kMemory;
   needs.threads = kThreads;
   needs.reserves_addresses = true;  // for the memory of all GPUs and of the machine
+  needs.listens = true;             // where other processes could ask the driver for its descriptors
   return needs;
 }
 
