@@ -213,46 +213,46 @@ Status IpsecNf::start(nf::RunContext const& context) {
     CATENA_RETURN_IF_ERROR(Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
                                                context.new_keys, std::move(all)));
   }
-  CATENA_ASSIGN_OR_RETURN(std::optional<Store> store, open(std::move(own)));
-  if (!store) {
+  CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Store> store, open(std::move(own)));
+  if (store == nullptr) {
     return absl::OkStatus();
   }
   states_->kept += store->reservations->size();
   states_->fresh += store->reservations->new_states();
-  stores_.push_back(*std::move(store));
+  stores_.push_back(std::move(store));
   find_kept();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     if (is_kept(i)) {
-      resume(i, stores_.front().left[kept_[i]->entry]);
+      resume(i, stores_.front()->left[kept_[i]->entry]);
     }
   }
   return absl::OkStatus();
 }
 
-/// With where they go on as where they ended; nothing for no entries.
-Result<std::optional<IpsecNf::Store>> IpsecNf::open(std::vector<Reservations::Entry> entries) const {
+/// With where they go on as where they ended; null for no entries.
+Result<std::shared_ptr<IpsecNf::Store>> IpsecNf::open(std::vector<Reservations::Entry> entries) const {
   if (entries.empty()) {
-    return std::optional<Store>();
+    return std::shared_ptr<Store>();
   }
-  Store store;
+  auto store = std::make_shared<Store>();
   for (Reservations::Entry const& entry : entries) {
-    store.names.push_back(entry.name);
+    store->names.push_back(entry.name);
   }
-  CATENA_ASSIGN_OR_RETURN(store.reservations,
+  CATENA_ASSIGN_OR_RETURN(store->reservations,
                           Reservations::open(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
                                              context_->new_keys, std::move(entries)));
-  for (std::uint32_t entry = 0; entry < store.names.size(); ++entry) {
-    store.left.push_back(store.reservations->start(entry));
+  for (std::uint32_t entry = 0; entry < store->names.size(); ++entry) {
+    store->left.push_back(store->reservations->start(entry));
   }
-  return std::optional(std::move(store));
+  return store;
 }
 
 /// Looks for the associations' names in the stores.
 void IpsecNf::find_kept() {
   std::unordered_map<std::string_view, Kept> by_name;
   for (std::size_t store = 0; store < stores_.size(); ++store) {
-    for (std::uint32_t entry = 0; entry < stores_[store].names.size(); ++entry) {
-      by_name.emplace(stores_[store].names[entry], Kept{store, entry});
+    for (std::uint32_t entry = 0; entry < stores_[store]->names.size(); ++entry) {
+      by_name.emplace(stores_[store]->names[entry], Kept{store, entry});
     }
   }
   kept_.assign(sessions_.size(), std::nullopt);
@@ -263,15 +263,22 @@ void IpsecNf::find_kept() {
   }
 }
 
-Status IpsecNf::finish() {
+/// Writes where the kept associations are into their stores.
+void IpsecNf::note_states() {
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     if (is_kept(i)) {
-      stores_[kept_[i]->store].left[kept_[i]->entry] = state_of(i);
+      stores_[kept_[i]->store]->left[kept_[i]->entry] = state_of(i);
     }
   }
+}
+
+Status IpsecNf::finish() {
+  note_states();
   Status status;
-  for (Store const& store : stores_) {
-    status.Update(store.reservations->finish(store.left));
+  for (std::shared_ptr<Store> const& store : stores_) {
+    if (--store->users == 0) {
+      status.Update(store->reservations->finish(store->left));
+    }
   }
   return status;
 }
@@ -281,7 +288,7 @@ IpsecNf::~IpsecNf() { drop_coming(); }
 /// What was opened for an NF that did not come is left as it was; a process that ends without this leaves what was
 /// reserved.
 void IpsecNf::drop_coming() {
-  if (coming_) {
+  if (coming_ != nullptr) {
     coming_->reservations->finish(coming_->left).IgnoreError();  // it says itself what went wrong
   }
   coming_.reset();
@@ -289,8 +296,8 @@ void IpsecNf::drop_coming() {
   names_.clear();
 }
 
-Status IpsecNf::prepare_migration(nf::Nf const& before) {
-  auto const& old = static_cast<IpsecNf const&>(before);
+Status IpsecNf::prepare_migration(std::span<nf::Nf const* const> before) {
+  auto const& old = static_cast<IpsecNf const&>(*before.front());
   if (old.tunnels_->direction != tunnels_->direction) {
     return absl::FailedPreconditionError("its direction has changed");
   }
@@ -309,13 +316,17 @@ Status IpsecNf::prepare_migration(nf::Nf const& before) {
     const auto found = before_by_name.find(state_name(sessions_[i].association));
     same_before_.push_back(found == before_by_name.end() ? std::nullopt : std::optional(found->second));
   }
-  owners_->continue_from(*old.owners_);
-  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
-    begin(i);
+  if (before.size() == shard_.count) {
+    owners_->continue_from(*old.owners_);
+    for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+      begin(i);
+    }
   }
   std::unordered_set<std::string_view> opened;
-  for (Store const& store : old.stores_) {
-    opened.insert(store.names.begin(), store.names.end());
+  for (nf::Nf const* const each : before) {
+    for (std::shared_ptr<Store> const& store : static_cast<IpsecNf const&>(*each).stores_) {
+      opened.insert(store->names.begin(), store->names.end());
+    }
   }
   std::vector<Reservations::Entry> coming;
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
@@ -334,23 +345,35 @@ Status IpsecNf::prepare_migration(nf::Nf const& before) {
   return absl::OkStatus();
 }
 
-void IpsecNf::migrate_state(nf::Nf& before) {
-  auto& old = static_cast<IpsecNf&>(before);
-  for (std::uint32_t i = 0; i < old.sessions_.size(); ++i) {
-    if (old.is_kept(i)) {
-      old.stores_[old.kept_[i]->store].left[old.kept_[i]->entry] = old.state_of(i);
+/// The state of an association in the NF that had it.
+std::optional<SavedState> IpsecNf::state_before(std::uint32_t number, std::span<nf::Nf* const> before) const {
+  if (!same_before_[number] || !owns(number)) {
+    return std::nullopt;
+  }
+  const std::uint32_t theirs = *same_before_[number];
+  const std::uint32_t owner = (*static_cast<IpsecNf const&>(*before.front()).owners_)[theirs];
+  return static_cast<IpsecNf const&>(*before[owner]).state_of(theirs);
+}
+
+void IpsecNf::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& /*is_mine*/) {
+  for (nf::Nf* const each : before) {
+    auto& old = static_cast<IpsecNf&>(*each);
+    old.note_states();
+    for (std::shared_ptr<Store> const& store : old.stores_) {
+      if (std::ranges::find(stores_, store) == stores_.end()) {
+        store->users = shard_.count;
+        stores_.push_back(store);
+      }
     }
   }
-  stores_ = std::exchange(old.stores_, {});
-  if (coming_) {
-    stores_.push_back(*std::exchange(coming_, std::nullopt));
+  if (coming_ != nullptr) {
+    stores_.push_back(std::exchange(coming_, nullptr));
   }
   find_kept();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
-    const std::optional<SavedState> before_this =
-        same_before_[i] && owns(i) ? std::optional(old.state_of(*same_before_[i])) : std::nullopt;
+    const std::optional<SavedState> before_this = state_before(i, before);
     if (is_kept(i)) {
-      SavedState state = stores_[kept_[i]->store].left[kept_[i]->entry];
+      SavedState state = stores_[kept_[i]->store]->left[kept_[i]->entry];
       if (before_this && before_this->next > state.next) {  // its state was not kept for a while
         state = {.next = before_this->next, .seen = {}};
       }
@@ -359,7 +382,12 @@ void IpsecNf::migrate_state(nf::Nf& before) {
       resume(i, *before_this);
     }
   }
-  old.kept_.clear();
+  if (shard_.index + 1 == shard_.count) {
+    for (nf::Nf* const each : before) {
+      static_cast<IpsecNf&>(*each).kept_.clear();
+      static_cast<IpsecNf&>(*each).stores_.clear();  // all shards of this NF have them
+    }
+  }
 }
 
 Status IpsecNf::prepare_to_load() {
@@ -376,8 +404,8 @@ Status IpsecNf::prepare_to_load() {
     }
   }
   CATENA_ASSIGN_OR_RETURN(coming_, open(std::move(coming)));
-  states_->kept += (coming_ ? coming_->reservations->size() : 0) + awaited_.size();
-  states_->fresh += coming_ ? coming_->reservations->new_states() : 0;
+  states_->kept += (coming_ != nullptr ? coming_->reservations->size() : 0) + awaited_.size();
+  states_->fresh += coming_ != nullptr ? coming_->reservations->new_states() : 0;
   return absl::OkStatus();
 }
 
@@ -422,14 +450,14 @@ Status IpsecNf::load(nf::StateReader& state) {
   if (is_of_encryption != (tunnels_->direction == Direction::kEncrypt)) {
     return absl::FailedPreconditionError("its direction has changed");
   }
-  CATENA_ASSIGN_OR_RETURN(std::optional<Store> awaited, open(awaited_));
+  CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Store> awaited, open(awaited_));
   std::unordered_set<std::string> of_the_other;
   for (Reservations::Entry const& entry : awaited_) {
     of_the_other.insert(entry.name);
   }
-  for (std::optional<Store>* const store : {&coming_, &awaited}) {
-    if (*store) {
-      stores_.push_back(*std::exchange(*store, std::nullopt));
+  for (std::shared_ptr<Store>* const store : {&coming_, &awaited}) {
+    if (*store != nullptr) {
+      stores_.push_back(std::exchange(*store, nullptr));
     }
   }
   awaited_.clear();
@@ -441,7 +469,7 @@ Status IpsecNf::load(nf::StateReader& state) {
     if (is_there && (!is_kept(i) || of_the_other.contains(name))) {
       resume(i, found->second);  // nearer than what was reserved
     } else if (is_kept(i)) {
-      SavedState kept = stores_[kept_[i]->store].left[kept_[i]->entry];
+      SavedState kept = stores_[kept_[i]->store]->left[kept_[i]->entry];
       if (is_there && found->second.next > kept.next) {  // its state was not kept for a while
         kept = {.next = found->second.next, .seen = {}};
       }

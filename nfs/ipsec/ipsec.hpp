@@ -33,7 +33,7 @@
 /// shift = 20 + 16 bytes earlier and ends 4 + 12 bytes later: 14 + 20 + 8 + 8 + 88 + 12 = 150 bytes.
 ///
 /// Shards. Only packets of the same association depend on each other, so each association belongs to a shard with its
-/// numbers, window and state file, and the sharder sends its packets there (Owners). Packets without an association are
+/// numbers and window, and the sharder sends its packets there (Owners). Packets without an association are
 /// decided independently, by any shard.
 ///
 /// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
@@ -81,7 +81,7 @@ class Owners {
   /// `names`: of the associations' states. Association a belongs to shard a % `shards`.
   Owners(std::vector<std::string> names, std::uint32_t shards);
   std::uint32_t operator[](std::size_t number) const { return shards_[number]; }
-  /// Associations with a shard in `before`, or in an earlier NF, keep it: it has their states.
+  /// Associations with a shard in `before`, or in an earlier NF, keep it. Precondition: as many shards.
   void continue_from(Owners const& before);
 
  private:
@@ -121,9 +121,9 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   ~IpsecNf() override;
   /// Opens the states of associations missing in `before`, or checks them in a trial. FailedPrecondition: another
   /// direction or state folder; else as Reservations::open().
-  Status prepare_migration(nf::Nf const& before) override;
-  /// Associations with the same keys keep their numbers and windows.
-  void migrate_state(nf::Nf& before) override;
+  Status prepare_migration(std::span<nf::Nf const* const> before) override;
+  /// Associations with the same keys keep their numbers and windows, whichever shards have them.
+  void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& is_mine) override;
   /// Opens the states not in use by another NF. States in use are assumed to belong to the replaced NF; load() opens
   /// them, or they stay closed. Errors: as Reservations::open().
   Status prepare_to_load() override;
@@ -157,7 +157,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   bool is_kept(std::uint32_t number) const { return !kept_.empty() && kept_[number].has_value(); }
   /// As Reservations::take() for an association. Precondition: is_kept().
   std::uint64_t take(std::uint32_t number, std::uint64_t next) {
-    return stores_[kept_[number]->store].reservations->take(kept_[number]->entry, next);
+    return stores_[kept_[number]->store]->reservations->take(kept_[number]->entry, next);
   }
 
   RecordedPacket recorded(Aux const& aux) const {
@@ -172,8 +172,10 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   std::shared_ptr<Owners> owners_;  ///< of all shards
 
  private:
-  /// States opened together: at the start, or when associations were added to a running chain.
+  /// States opened together: at the start, or when associations were added to a running chain. After a change of the
+  /// shards, NFs of several shards use it, each for its associations.
   struct Store {
+    std::size_t users = 1;  ///< NFs that have not finished
     std::unique_ptr<Reservations> reservations;
     std::vector<std::string> names;  ///< of its entries
     std::vector<SavedState> left;    ///< where each continues; where it ended if no association uses it
@@ -187,17 +189,19 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   /// State of the association to keep between runs; nullopt if it needs no state.
   std::optional<Reservations::Entry> entry_for(Association const& association);
 
-  Result<std::optional<Store>> open(std::vector<Reservations::Entry> entries) const;
+  Result<std::shared_ptr<Store>> open(std::vector<Reservations::Entry> entries) const;
   void find_kept();
+  void note_states();
+  std::optional<SavedState> state_before(std::uint32_t number, std::span<nf::Nf* const> before) const;
   void drop_coming();
 
-  std::optional<nf::RunContext> context_;     ///< nullopt: not started
-  std::vector<Store> stores_;                 ///< of owned associations, in a run with a live tx
-  std::vector<std::string> names_;            ///< by association: name of its state; empty: no state, or no live tx
-  std::vector<std::optional<Kept>> kept_;     ///< by association
-  std::optional<Store> coming_;               ///< until migrate_state() or load()
-  std::vector<Reservations::Entry> awaited_;  ///< states in use by another NF, until load()
-  std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: number in the old NF
+  std::optional<nf::RunContext> context_;       ///< nullopt: not started
+  std::vector<std::shared_ptr<Store>> stores_;  ///< of owned associations and others, in a run with a live tx
+  std::vector<std::string> names_;              ///< by association: name of its state; empty: no state, or no live tx
+  std::vector<std::optional<Kept>> kept_;       ///< by association
+  std::shared_ptr<Store> coming_;               ///< until migrate_state() or load()
+  std::vector<Reservations::Entry> awaited_;    ///< states in use by another NF, until load()
+  std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: number in the old NFs
 };
 
 /// Reads the NF's configuration (see README.md).

@@ -4,6 +4,7 @@
 
 #include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/migration.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/testing/portable.hpp>
 
@@ -42,12 +43,12 @@ class Version {
   }
   Status prepare(Version& before, std::set<std::uint32_t> const& new_keys) {
     dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
-    return nf().prepare_migration(before.nf());
+    return nf::testing::prepare_migration(before.nf(), nf());
   }
   /// As prepare(), for a preview.
   Status preview(Version& before, std::set<std::uint32_t> const& new_keys) {
     dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys, .is_trial = true});
-    return nf().prepare_migration(before.nf());
+    return nf::testing::prepare_migration(before.nf(), nf());
   }
   /// For a state from another process.
   Status prepare_to_load(std::set<std::uint32_t> const& new_keys) {
@@ -57,7 +58,7 @@ class Version {
   void take_over(Version& before) {
     const Status ready = prepare(before, test_spis());
     ASSERT_TRUE(ready.ok()) << ready;
-    nf().migrate_state(before.nf());
+    nf::testing::migrate_state(before.nf(), nf());
   }
   /// What becomes of the frames; those that were dropped are left out.
   std::vector<Frame> run(std::vector<Frame> const& frames) {
@@ -175,34 +176,37 @@ TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice)
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
 }
 
-/// The NFs of two shards.
-class TwoShards {
+/// The encrypting NFs of several shards.
+class Shards {
  public:
-  TwoShards(ScratchFolder const& folder, std::string_view sa_file) {
+  Shards(ScratchFolder const& folder, std::string_view sa_file, std::uint32_t count = 2) {
     folder.write("sa.yaml", sa_file);
     auto config = nf::Config::parse("{direction: encrypt, sa: sa.yaml}", folder.path("test.yaml"));
     EXPECT_TRUE(config.ok()) << config.status();
-    config->set_shard({0, 2});
-    auto first = catena_nf_ipsec().create(*config);
-    EXPECT_TRUE(first.ok()) << first.status();
-    auto second = (*first)->replicate(1);
-    EXPECT_TRUE(second.ok()) << second.status();
-    nfs_.emplace_back(catena_nf_ipsec(), *std::move(first));
-    nfs_.emplace_back(catena_nf_ipsec(), *std::move(second));
+    config->set_shard({0, count});
+    nfs_.emplace_back(catena_nf_ipsec(), *catena_nf_ipsec().create(*config));
+    for (std::uint32_t shard = 1; shard < count; ++shard) {
+      nfs_.emplace_back(catena_nf_ipsec(), *nfs_.front().nf().replicate(shard));
+    }
   }
-  void start() {
+  Status start(nf::RunContext const& context = kLiveNewKeys) {
     for (nf::testing::CpuNf& each : nfs_) {
-      ASSERT_EQ(dynamic_cast<nf::Persistent&>(each.nf()).start(kLiveNewKeys), absl::OkStatus());
+      CATENA_RETURN_IF_ERROR(dynamic_cast<nf::Persistent&>(each.nf()).start(context));
     }
+    return absl::OkStatus();
   }
-  void take_over(TwoShards& before) {
-    for (std::size_t shard = 0; shard < nfs_.size(); ++shard) {
-      dynamic_cast<nf::Persistent&>(nfs_[shard].nf()).join(kLiveNewKeys);
-      ASSERT_EQ(nfs_[shard].nf().prepare_migration(before.nfs_[shard].nf()), absl::OkStatus());
+  void take_over(Shards& before) {
+    for (nf::testing::CpuNf& each : nfs_) {
+      dynamic_cast<nf::Persistent&>(each.nf()).join(kLiveNewKeys);
     }
-    for (std::size_t shard = 0; shard < nfs_.size(); ++shard) {
-      nfs_[shard].nf().migrate_state(before.nfs_[shard].nf());
+    ASSERT_EQ(nf::testing::prepare_migration(before.all(), all()), absl::OkStatus());
+    nf::testing::migrate_state(before.all(), all());
+  }
+  void end() {
+    for (nf::testing::CpuNf& each : nfs_) {
+      EXPECT_EQ(each.nf().finish(), absl::OkStatus());
     }
+    nfs_.clear();
   }
   /// SPI and sequence number of what becomes of a packet.
   std::pair<std::uint32_t, std::uint32_t> number_of(std::uint32_t destination) {
@@ -213,8 +217,38 @@ class TwoShards {
   }
 
  private:
+  std::vector<nf::Nf*> all() {
+    std::vector<nf::Nf*> all;
+    for (nf::testing::CpuNf& each : nfs_) {
+      all.push_back(&each.nf());
+    }
+    return all;
+  }
+
   std::deque<nf::testing::CpuNf> nfs_;
 };
+
+TEST(MigrateState, numbers_continue_in_another_number_of_shards_and_on_the_disk) {
+  const ScratchFolder folder;
+  auto now = std::make_unique<Shards>(folder, both(), 1);
+  ASSERT_EQ(now->start(), absl::OkStatus());
+  std::uint32_t sent = 0;
+  for (const std::uint32_t count : {3U, 1U, 4U, 2U, 2U, 16U, 3U}) {
+    auto next = std::make_unique<Shards>(folder, count == 2 ? first_alone() : both(), count);
+    next->take_over(*now);
+    now = std::move(next);
+    ++sent;
+    EXPECT_EQ(now->number_of(kFirst), std::pair(4096U, sent)) << count;
+    if (count != 2) {
+      EXPECT_EQ(now->number_of(kSecond), std::pair(4097U, sent > 4 ? sent - 2 : sent)) << count;
+    }
+  }
+  now->end();
+  Shards again(folder, both(), 2);
+  ASSERT_EQ(again.start({.live_tx = true}), absl::OkStatus());
+  EXPECT_EQ(again.number_of(kFirst), std::pair(4096U, sent + 1));
+  EXPECT_EQ(again.number_of(kSecond), std::pair(4097U, sent - 1));
+}
 
 TEST(MigrateState, associations_keep_their_shard_wherever_they_are_in_the_file) {
   const std::string both_in_order = both();
@@ -224,14 +258,14 @@ TEST(MigrateState, associations_keep_their_shard_wherever_they_are_in_the_file) 
   const std::string first = both_in_order.substr(first_at, second_at - first_at);
   const std::string none = both_in_order.substr(0, first_at);
   const ScratchFolder folder;
-  TwoShards as_they_are(folder, none + first + second);
-  as_they_are.start();
+  Shards as_they_are(folder, none + first + second);
+  ASSERT_EQ(as_they_are.start(), absl::OkStatus());
   EXPECT_EQ(as_they_are.number_of(kFirst), std::pair(4096U, 1U));
   EXPECT_EQ(as_they_are.number_of(kSecond), std::pair(4097U, 1U));
-  TwoShards alone(folder, none + second);  // the first one of the file is not in the first shard
+  Shards alone(folder, none + second);  // the first one of the file is not in the first shard
   alone.take_over(as_they_are);
   EXPECT_EQ(alone.number_of(kSecond), std::pair(4097U, 2U));
-  TwoShards turned(folder, none + second + first);  // what comes back goes on where its state is
+  Shards turned(folder, none + second + first);  // what comes back goes on where it was
   turned.take_over(alone);
   EXPECT_EQ(turned.number_of(kSecond), std::pair(4097U, 3U));
   EXPECT_EQ(turned.number_of(kFirst), std::pair(4096U, 2U));

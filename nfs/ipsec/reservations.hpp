@@ -59,7 +59,7 @@ class Reservations {
 
   /// The end (exclusive) of the numbers from `next` on that the caller may use before the next call. Not above `next`
   /// if no more could be reserved: the disk failed, which was logged, or the numbers are exhausted. Waits for the disk
-  /// only if `next` is not reserved yet. Thread rule: one thread at a time, and the same thread for a given entry.
+  /// only if `next` is not reserved yet. Thread rule: any thread, but one at a time for an entry.
   std::uint64_t take(std::uint32_t number, std::uint64_t next);
 
   /// Ends the thread and writes the state of each entry: `states` by entry. Returns the last failure, with its file.

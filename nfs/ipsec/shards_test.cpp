@@ -4,15 +4,19 @@
 
 #include <catena/core/testing/scratch_folder.hpp>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/migration.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -146,6 +150,12 @@ class Shards {
     }
   }
 
+  /// Takes the place of NFs in any number of shards.
+  void take_over(Shards& before) {
+    const Status ready = nf::testing::prepare_migration(before.all(), all());
+    ASSERT_TRUE(ready.ok()) << ready;
+    nf::testing::migrate_state(before.all(), all());
+  }
   std::size_t size() const { return instances_.size(); }
   nf::Nf& nf(std::size_t shard) { return instances_[shard]->nf(); }
   Status start(nf::RunContext const& context) {
@@ -205,6 +215,13 @@ class Shards {
   static constexpr std::size_t kUnit = 50;
 
  private:
+  std::vector<nf::Nf*> all() const {
+    std::vector<nf::Nf*> all;
+    for (auto const& instance : instances_) {
+      all.push_back(&instance->nf());
+    }
+    return all;
+  }
   void add(std::unique_ptr<nf::Nf> nf) { instances_.push_back(std::make_unique<OneNf>(std::move(nf))); }
 
   std::vector<std::unique_ptr<OneNf>> instances_;
@@ -304,6 +321,30 @@ TEST(Shards, of_encrypt_give_every_packet_what_one_nf_gives_it) {
   for (const std::uint32_t count : kShardCounts) {
     expect_same(Shards("encrypt", kFive, count).run(frames), expected, concat(count, " shards"));
   }
+}
+
+/// Sends frames through NFs in one number of shards after another.
+std::vector<Fate> run_in_changing_shards(std::string_view direction, std::vector<Frame> const& frames) {
+  constexpr std::array kCounts{1U, 3U, 1U, 4U, 2U, 2U, 16U, 3U};
+  const std::size_t part = frames.size() / kCounts.size();
+  std::vector<Fate> fates;
+  auto shards = std::make_unique<Shards>(direction, kFive, 2);
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    auto next = std::make_unique<Shards>(direction, kFive, kCounts[i]);
+    next->take_over(*shards);
+    shards = std::move(next);
+    const auto first = frames.begin() + static_cast<std::ptrdiff_t>(i * part);
+    std::ranges::move(shards->run({first, first + static_cast<std::ptrdiff_t>(part)}), std::back_inserter(fates));
+  }
+  return fates;
+}
+
+TEST(ChangeOfShards, gives_every_packet_what_one_nf_gives_it) {
+  const std::vector<Frame> plain = plain_traffic(2400);
+  expect_same(run_in_changing_shards("encrypt", plain), Shards("encrypt", kFive, 0).run(plain), "encrypt");
+  std::vector<Frame> sealed = protected_traffic(2400);
+  sealed.resize(sealed.size() / 8 * 8);
+  expect_same(run_in_changing_shards("decrypt", sealed), Shards("decrypt", kFive, 0).run(sealed), "decrypt");
 }
 
 TEST(Shards, of_decrypt_have_windows_as_wide_as_one_nf) {

@@ -268,18 +268,8 @@ bool FlowTable::load(nf::StateReader& state, std::function<std::optional<FlowSlo
     if (at->known != kNone || (kind_of(flow) == kHalfOpen && half_open_ >= max_half_open_)) {
       return false;
     }
-    const Id id = insert(flow, at->to_backend_hash, at->to_client_hash, at->to_client_twin);
-    if (id == kNone) {
-      continue;  // their buckets are full
-    }
-    flows_[id].last_tick_ = tick;
-    if (owns_to_client_entry) {
-      continue;
-    }
-    without_entry.push_back(id);
-    if (at->to_client_twin != kNone) {
-      const std::uint32_t entry = flows_[id].to_client_entry_;
-      buckets_[entry / kBucketEntries].reference[entry % kBucketEntries] = at->to_client_twin + 1;
+    if (const Id id = restore(flow, *at, tick, owns_to_client_entry); id != kNone && !owns_to_client_entry) {
+      without_entry.push_back(id);
     }
   }
   for (const Id id : without_entry) {  // whose other flow is gone
@@ -289,6 +279,78 @@ bool FlowTable::load(nf::StateReader& state, std::function<std::optional<FlowSlo
   expired_ = expired;
   evicted_ = evicted;
   return state.is_sound();
+}
+
+/// Adds a flow of another table; kNone if the buckets are full.
+FlowTable::Id FlowTable::restore(Flow const& flow, FlowSlot const& at, std::uint32_t tick, bool owns_to_client_entry) {
+  const Id id = insert(flow, at.to_backend_hash, at.to_client_hash, at.to_client_twin);
+  if (id == kNone) {
+    return kNone;
+  }
+  flows_[id].last_tick_ = tick;
+  if (!owns_to_client_entry && at.to_client_twin != kNone) {
+    const std::uint32_t entry = flows_[id].to_client_entry_;
+    buckets_[entry / kBucketEntries].reference[entry % kBucketEntries] = at.to_client_twin + 1;
+  }
+  return id;
+}
+
+void FlowTable::take_over(std::span<FlowTable const* const> before, std::function<bool(Flow const&)> const& is_mine,
+                          std::function<std::optional<FlowSlot>(Flow&, std::size_t)> const& place) {
+  struct Moved {
+    std::size_t table;
+    Id id;
+    std::uint32_t tick;  // of this table
+  };
+  std::uint64_t first_s = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t now_s = 0;
+  for (FlowTable const* const table : before) {
+    if (table->started_ && table->first_ns_ / kTickNs < first_s) {
+      started_ = true;
+      first_ns_ = table->first_ns_;
+      first_s = first_ns_ / kTickNs;
+    }
+    now_s = std::max(now_s, table->first_ns_ / kTickNs + table->now_tick_);
+  }
+  now_tick_ = started_ ? static_cast<std::uint32_t>(std::min(now_s - first_s, kLastTick)) : 0;
+  const std::uint64_t created = created_;
+  std::vector<Id> without_entry;  // to the client
+  for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
+    std::vector<Moved> moved;
+    for (std::size_t number = 0; number < before.size(); ++number) {
+      FlowTable const& table = *before[number];
+      const std::uint64_t shift = table.first_ns_ / kTickNs - first_s;
+      for (Id id = table.lists_[kind].oldest; id != kNone; id = table.flows_[id].newer_) {
+        if (is_mine(table.flows_[id])) {
+          const std::uint64_t tick = std::min(table.flows_[id].last_tick_ + shift, kLastTick);
+          moved.push_back({number, id, static_cast<std::uint32_t>(tick)});
+        }
+      }
+    }
+    std::ranges::stable_sort(moved, {}, &Moved::tick);
+    for (Moved const& each : moved) {
+      Flow flow = before[each.table]->flows_[each.id];
+      make_room(kind != kHalfOpen);
+      const std::optional<FlowSlot> at = place(flow, each.table);
+      if (!at || at->known != kNone) {
+        continue;
+      }
+      const bool owns_entry = before[each.table]->owns_to_client_entry(each.id);
+      if (const Id id = restore(flow, *at, each.tick, owns_entry); id != kNone && !owns_entry) {
+        without_entry.push_back(id);
+      }
+    }
+  }
+  for (const Id id : without_entry) {  // whose other flow is gone
+    remove_entry(flows_[id].to_client_entry_, id);
+  }
+  created_ = created;
+}
+
+void FlowTable::add_counts(FlowTable const& before) {
+  created_ += before.created_;
+  expired_ += before.expired_;
+  evicted_ += before.evicted_;
 }
 
 std::uint64_t FlowTable::bytes() const {

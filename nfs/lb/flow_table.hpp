@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 /// Flow table of a load balancer. Each flow can be found in both directions.
@@ -132,6 +133,14 @@ class FlowTable {
   /// Returns false if the data is not from a table with these limits and time-outs; this table must then not be used.
   bool load(nf::StateReader& state, std::function<std::optional<FlowSlot>(Flow&)> const& place);
 
+  /// Takes over the flows with true `is_mine` from other tables with the same time-outs, which are not used any more,
+  /// by `place(flow, number of the table)` as for load(). Of too many, the ones longest without a packet are
+  /// evicted. For a table never used before.
+  void take_over(std::span<FlowTable const* const> before, std::function<bool(Flow const&)> const& is_mine,
+                 std::function<std::optional<FlowSlot>(Flow&, std::size_t)> const& place);
+  /// Adds the counts of a table whose flows others take over.
+  void add_counts(FlowTable const& before);
+
   Flow const& operator[](Id id) const { return flows_[id]; }
   std::uint32_t size() const { return size_; }
   /// Any thread.
@@ -180,6 +189,7 @@ class FlowTable {
   void unlink(Id id);
   void expire(Id id);
   void evict(Id id);
+  Id restore(Flow const& flow, FlowSlot const& at, std::uint32_t tick, bool owns_to_client_entry);
   bool has_record() const { return first_free_ != kNone || never_used_ < flows_.size(); }
 
   std::vector<Bucket> buckets_;

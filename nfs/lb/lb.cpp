@@ -70,6 +70,10 @@ bool is_over(Flow const& flow) {
   return (flow.tcp_state & nf::kTcpFinFromInitiator) != 0 || nf::tcp_phase(flow.tcp_state) == nf::TcpPhase::kClosing;
 }
 
+Endpoint client_of(Flow const& flow) {
+  return {flow.client_address, flow.client_port, flow.is_udp ? packet::kProtocolUdp : packet::kProtocolTcp};
+}
+
 bool is_client_of(Flow const& flow, packet::Address const& address, std::uint16_t port) {
   return flow.client_address == address.v4() && flow.client_port == port;
 }
@@ -164,25 +168,33 @@ Status Lb::update(std::span<const Service> services) {
   return absl::OkStatus();
 }
 
-Status Lb::prepare_migration(nf::Nf const& before) {
-  auto const& old = static_cast<Lb const&>(before);
-  if (fixed_settings(old.settings_) != fixed_settings(settings_)) {
+Status Lb::prepare_migration(std::span<nf::Nf const* const> before) {
+  auto const& first = static_cast<Lb const&>(*before.front());
+  if (fixed_settings(first.settings_) != fixed_settings(settings_)) {
     return absl::FailedPreconditionError("its tables, limits or time-outs have changed");
+  }
+  shards_->divide_as(*first.shards_);
+  if (before.size() != shard_.count) {
+    return absl::OkStatus();
   }
   // numbers have to be the same, for flows have them. A listed backend may get flows until then, another one only loses
   // them
+  auto const& old = static_cast<Lb const&>(*before[shard_.index]);
   ServiceTable next = old.services_.without_counts();
   CATENA_RETURN_IF_ERROR(next.update(settings_.services, [&](std::uint16_t backend) {
     return next.backends()[backend].listed ? 1 : old.flows_.flows_of(backend);
   }));
   services_ = std::move(next);
   shards_->tables_changed();
-  shards_->divide_as(*old.shards_);
   return absl::OkStatus();
 }
 
-void Lb::migrate_state(nf::Nf& before) {
-  auto& old = static_cast<Lb&>(before);
+void Lb::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& /*is_mine*/) {
+  if (before.size() != shard_.count) {
+    take_flows(before);
+    return;
+  }
+  auto& old = static_cast<Lb&>(*before[shard_.index]);
   flows_ = std::move(old.flows_);
   clock_ = old.clock_;
   has_started_ = old.has_started_;
@@ -214,6 +226,79 @@ struct Lb::Numbers {
   std::vector<std::uint16_t> backends = {};
   std::vector<std::uint64_t> packets = {};  ///< of each of these backends
 };
+
+namespace {
+
+std::uint16_t number_in(std::span<const std::uint16_t> numbers, std::uint16_t number) {
+  return number < numbers.size() ? numbers[number] : ServiceTable::kNone;
+}
+
+}  // namespace
+
+std::uint16_t Lb::backend_at(std::uint16_t service, std::string_view name, Endpoint const& endpoint) const {
+  const std::span<const ServiceTable::BackendRecord> here = services_.backends();
+  const auto found = std::ranges::find_if(here, [&](ServiceTable::BackendRecord const& backend) {
+    return backend.service == service && service != ServiceTable::kNone && backend.name == name &&
+           backend.endpoint == endpoint;
+  });
+  return found == here.end() ? ServiceTable::kNone : static_cast<std::uint16_t>(found - here.begin());
+}
+
+Lb::Numbers Lb::numbers_of(ServiceTable const& before) const {
+  Numbers numbers;
+  for (ServiceTable::ServiceRecord const& service : before.services()) {
+    numbers.services.push_back(services_.service_at(service.endpoint));
+  }
+  for (ServiceTable::BackendRecord const& backend : before.backends()) {
+    numbers.backends.push_back(
+        backend_at(number_in(numbers.services, backend.service), backend.name, backend.endpoint));
+    numbers.packets.push_back(backend.packets);
+  }
+  return numbers;
+}
+
+std::optional<FlowTable::FlowSlot> Lb::place(Flow& flow, Numbers const& numbers) {
+  flow.service = number_in(numbers.services, flow.service);
+  flow.backend = number_in(numbers.backends, flow.backend);
+  if (flow.service == ServiceTable::kNone || flow.backend == ServiceTable::kNone) {
+    return std::nullopt;
+  }
+  const Endpoint client = client_of(flow);
+  Endpoint const& service = services_.services()[flow.service].endpoint;
+  Endpoint const& backend = services_.backend(flow.backend).endpoint;
+  const packet::FlowKey request = flow_between(client, service);
+  const packet::FlowKey response = flow_between(backend, client);
+  const std::uint64_t to_backend = hash_of(request);
+  const std::uint64_t to_client = hash_of(response);
+  return FlowTable::FlowSlot{to_backend, to_client, flow_to_backend(request, to_backend, flow.service),
+                             flow_to_client(response, to_client)};
+}
+
+/// The flows of this shard's clients. The first shard has the counts of all.
+void Lb::take_flows(std::span<nf::Nf* const> before) {
+  std::vector<FlowTable const*> tables;
+  std::vector<Numbers> numbers;
+  for (nf::Nf* const each : before) {
+    auto const& old = static_cast<Lb const&>(*each);
+    tables.push_back(&old.flows_);
+    numbers.push_back(numbers_of(old.services_));
+    has_started_ = has_started_ || old.has_started_;
+    if (old.clock_.now_ns() > clock_.now_ns()) {
+      clock_ = old.clock_;
+    }
+    if (shard_.index == 0) {
+      flows_not_tracked_ += old.flows_not_tracked_;
+      flows_.add_counts(old.flows_);
+      for (std::size_t i = 0; i < numbers.back().backends.size(); ++i) {
+        if (const std::uint16_t backend = numbers.back().backends[i]; backend != ServiceTable::kNone) {
+          services_.backend(backend).packets += numbers.back().packets[i];
+        }
+      }
+    }
+  }
+  const auto is_mine = [this](Flow const& flow) { return shards_->shard_of(client_of(flow)) == shard_.index; };
+  flows_.take_over(tables, is_mine, [&](Flow& flow, std::size_t table) { return place(flow, numbers[table]); });
+}
 
 void Lb::save(nf::StateWriter& state) const {
   for (const std::uint32_t number : fixed_settings(settings_)) {
@@ -248,15 +333,7 @@ Lb::Numbers Lb::load_services(nf::StateReader& state) const {
     const Endpoint endpoint = load_endpoint(state);
     const auto service = state.get<std::uint16_t>();
     numbers.packets.push_back(state.get<std::uint64_t>());
-    const std::uint16_t service_here =
-        service < numbers.services.size() ? numbers.services[service] : ServiceTable::kNone;
-    const std::span<const ServiceTable::BackendRecord> here = services_.backends();
-    const auto found = std::ranges::find_if(here, [&](ServiceTable::BackendRecord const& backend) {
-      return backend.service == service_here && service_here != ServiceTable::kNone && backend.name == name &&
-             backend.endpoint == endpoint;
-    });
-    numbers.backends.push_back(found == here.end() ? ServiceTable::kNone
-                                                   : static_cast<std::uint16_t>(found - here.begin()));
+    numbers.backends.push_back(backend_at(number_in(numbers.services, service), name, endpoint));
   }
   return numbers;
 }
@@ -270,9 +347,6 @@ Status Lb::load(nf::StateReader& state) {
     return absl::FailedPreconditionError("its tables, limits or time-outs have changed, or it has several shards");
   }
   const Numbers numbers = load_services(state);
-  const auto here = [](std::vector<std::uint16_t> const& of, std::uint16_t number) {
-    return number < of.size() ? of[number] : ServiceTable::kNone;
-  };
   bool is_taken_over = false;
   FlowTable flows(part_of(settings_.limits, shard_), ServiceTable::kBackendNumbers, settings_.timeouts);
   std::swap(flows, flows_);  // where flows are looked for
@@ -281,23 +355,7 @@ Status Lb::load(nf::StateReader& state) {
       std::swap(flows, flows_);
     }
   };
-  const bool has_flows = flows_.load(state, [&](Flow& flow) -> std::optional<FlowTable::FlowSlot> {
-    flow.service = here(numbers.services, flow.service);
-    flow.backend = here(numbers.backends, flow.backend);
-    if (flow.service == ServiceTable::kNone || flow.backend == ServiceTable::kNone) {
-      return std::nullopt;
-    }
-    const std::uint8_t protocol = flow.is_udp ? packet::kProtocolUdp : packet::kProtocolTcp;
-    const Endpoint client{flow.client_address, flow.client_port, protocol};
-    Endpoint const& service = services_.services()[flow.service].endpoint;
-    Endpoint const& backend = services_.backend(flow.backend).endpoint;
-    const packet::FlowKey request = flow_between(client, service);
-    const packet::FlowKey response = flow_between(backend, client);
-    const std::uint64_t to_backend = hash_of(request);
-    const std::uint64_t to_client = hash_of(response);
-    return FlowTable::FlowSlot{to_backend, to_client, flow_to_backend(request, to_backend, flow.service),
-                               flow_to_client(response, to_client)};
-  });
+  const bool has_flows = flows_.load(state, [&](Flow& flow) { return place(flow, numbers); });
   packet::PacketClock clock;
   clock.load(state);
   const auto has_started = state.get<bool>();

@@ -6,6 +6,9 @@
 #include <catena/packet/packet_clock.hpp>
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "flow_table.hpp"
@@ -48,9 +51,10 @@ class Lb final : public nf::Nf, public nf::Portable {
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
 
   /// FailedPrecondition if tables, limits or time-outs differ; else as update().
-  Status prepare_migration(nf::Nf const& before) override;
-  /// Flows stay with backends that are not down.
-  void migrate_state(nf::Nf& before) override;
+  Status prepare_migration(std::span<nf::Nf const* const> before) override;
+  /// Flows stay with backends that are not down. In another number of shards flows of unlisted services and backends
+  /// end.
+  void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& is_mine) override;
 
   void save(nf::StateWriter& state) const override;
   /// Flows of unlisted services and backends end. FailedPrecondition: as prepare_migration(), or with several shards.
@@ -96,6 +100,11 @@ class Lb final : public nf::Nf, public nf::Portable {
 
   struct Numbers;
   Numbers load_services(nf::StateReader& state) const;
+  Numbers numbers_of(ServiceTable const& before) const;
+  std::uint16_t backend_at(std::uint16_t service, std::string_view name, Endpoint const& endpoint) const;
+  /// Changes the numbers of a flow of another table; nullopt if its service or backend is not here.
+  std::optional<FlowTable::FlowSlot> place(Flow& flow, Numbers const& numbers);
+  void take_flows(std::span<nf::Nf* const> before);
 
   Settings settings_;
   nf::Shard shard_;

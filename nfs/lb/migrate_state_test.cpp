@@ -2,6 +2,7 @@
 // A load balancer that takes the place of another one in a running chain.
 #include "lb_testing.hpp"
 
+#include <catena/nf/testing/migration.hpp>
 #include <catena/nf/testing/portable.hpp>
 
 #include <gmock/gmock.h>
@@ -33,13 +34,14 @@ constexpr std::uint32_t kClients = 300;
 class MigrateState : public ::testing::TestWithParam<bool> {
  protected:
   static Status could_take_over(LiveLb& after, LiveLb& before) {
-    return GetParam() ? nf::testing::carry_over(before.lb(), after.lb()) : after.lb().prepare_migration(before.lb());
+    return GetParam() ? nf::testing::carry_over(before.lb(), after.lb())
+                      : nf::testing::prepare_migration(before.lb(), after.lb());
   }
   static void take_over(LiveLb& after, LiveLb& before) {
     const Status ready = could_take_over(after, before);
     ASSERT_TRUE(ready.ok()) << ready;
     if (!GetParam()) {
-      after.lb().migrate_state(before.lb());
+      nf::testing::migrate_state(before.lb(), after.lb());
     }
   }
 };

@@ -32,7 +32,7 @@ class Shards {
     return static_cast<std::uint32_t>((mix(mix(client.key() ^ key_) + key_) >> 32) * count_ >> 32);
   }
 
-  /// Copies shard_of() from `other`, which has as many shards. Before the first packet.
+  /// Divides by the key of `other`, and equally if it has as many shards. Before the first packet.
   void divide_as(Shards const& other) { key_ = other.key_; }
 
   /// Adds another shard's table.

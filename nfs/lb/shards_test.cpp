@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <catena/nf/testing/migration.hpp>
+
+#include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -160,6 +164,14 @@ class ShardedLb {
     join(threads);
     return results;
   }
+  /// Takes the place of load balancers in any number of shards.
+  void take_over(ShardedLb& before) {
+    const std::vector<nf::Nf*> old(before.lbs_.begin(), before.lbs_.end());
+    const std::vector<nf::Nf*> next(lbs_.begin(), lbs_.end());
+    const Status ready = nf::testing::prepare_migration(old, next);
+    ASSERT_TRUE(ready.ok()) << ready;
+    nf::testing::migrate_state(old, next);
+  }
   void update(std::span<const Service> services) {
     for (Lb* lb : lbs_) {
       ASSERT_TRUE(lb->update(services).ok());
@@ -248,6 +260,74 @@ TEST_P(Sharded, every_packet_becomes_what_one_load_balancer_makes_of_it) {
   EXPECT_EQ(sharded.statistic("flows_evicted"), 0U);
   EXPECT_GT(sharded.statistic("flows_expired"), 1000U);
   EXPECT_EQ(sharded.statistic("flows_not_tracked"), 0U);
+}
+
+TEST(ChangeOfShards, every_packet_becomes_what_one_load_balancer_makes_of_it) {
+  const std::string yaml = concat(kLimits, kShort);
+  const Traffic traffic = mixed_traffic(300, 30'000);
+  const std::vector<PacketResult> expected = by_one(yaml, traffic);
+  constexpr std::array kCounts{1U, 3U, 1U, 4U, 2U, 2U, 16U, 3U};
+  const std::size_t part = traffic.frames.size() / kCounts.size();
+  auto sharded = std::make_unique<ShardedLb>(yaml, 2);
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    auto next = std::make_unique<ShardedLb>(yaml, kCounts[i]);
+    next->take_over(*sharded);
+    for (const std::string_view name : {"flows_created", "backend_web2_packets"}) {
+      EXPECT_EQ(next->statistic(name), sharded->statistic(name)) << name;
+    }
+    // a shard that had no packets for a while has the time of all
+    EXPECT_EQ(next->statistic("flows") + next->statistic("flows_expired"),
+              sharded->statistic("flows") + sharded->statistic("flows_expired"));
+    sharded = std::move(next);
+    const auto first = static_cast<std::ptrdiff_t>(i * part);
+    const auto end = first + static_cast<std::ptrdiff_t>(part);
+    expect_same(sharded->process({{traffic.frames.begin() + first, traffic.frames.begin() + end},
+                                  {traffic.arrivals_ns.begin() + first, traffic.arrivals_ns.begin() + end}}),
+                {expected.begin() + first, expected.begin() + end});
+  }
+  EXPECT_EQ(sharded->statistic("flows_evicted"), 0U);
+  EXPECT_GT(sharded->statistic("flows_expired"), 1000U);
+}
+
+TEST(ChangeOfShards, flows_stay_with_backends_that_are_listed_and_not_down) {
+  constexpr std::string_view kFewer = R"(services:
+  - address: 203.0.113.10
+    port: 80
+    protocol: tcp
+    backends:
+      - {name: web3, address: 10.0.0.3, port: 8080, state: drain}
+      - {name: web1, address: 10.0.0.1, port: 8080}
+)";
+  constexpr std::uint32_t kAsking = 300;
+  ShardedLb before(concat(kLimits, kYaml), 1);
+  ShardedLb after(concat(kLimits, kFewer), 3);
+  Traffic traffic;
+  for (std::uint32_t client = 0; client < kAsking; ++client) {
+    traffic.add(request(client), kSecondNs);
+  }
+  const std::vector<PacketResult> first = before.process(traffic);
+  after.take_over(before);
+  const std::vector<PacketResult> second = after.process(traffic);
+  for (std::uint32_t client = 0; client < kAsking; ++client) {
+    const std::uint32_t backend = destination_of(first[client].frame);
+    EXPECT_EQ(destination_of(second[client].frame), backend == 0x0A000002 ? 0x0A000001 : backend) << client;
+  }
+}
+
+TEST(ChangeOfShards, a_full_shard_keeps_the_flows_used_last) {
+  const std::string yaml = concat("max_flows: 90\nmax_half_open: 30\n", kYaml);
+  ShardedLb one(yaml, 1);
+  Traffic traffic;
+  for (std::uint32_t client = 0; client < 90; ++client) {
+    traffic.add(make_frame(kUdp, client_address(client), kServiceAddress, client_port(client), 53, "query"),
+                (1 + client) * kSecondNs);
+  }
+  one.process(traffic);
+  ShardedLb three(yaml, 3);
+  three.take_over(one);
+  EXPECT_LE(three.statistic("flows"), 90U);
+  EXPECT_GT(three.statistic("flows"), 60U);
+  EXPECT_EQ(three.statistic("flows") + three.statistic("flows_evicted"), 90U);
 }
 
 TEST_P(Sharded, statistics_and_the_report_are_those_of_one) {

@@ -74,6 +74,13 @@ class FlowTable {
     }
   }
   void erase(std::uint32_t flow);
+  /// Calls `visit(flow)` for each flow, least recently used first. The table must not change meanwhile.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (std::uint32_t flow = order_[anchor()].newer, left = size_; left > 0; --left, flow = order_[flow].newer) {
+      visit(flow);
+    }
+  }
 
   /// The least recently used flow (insert() or touch()); kNone in an empty table.
   std::uint32_t oldest() const { return size_ == 0 ? kNone : order_[anchor()].newer; }

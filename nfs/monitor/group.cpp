@@ -8,8 +8,6 @@
 #include <utility>
 
 namespace catena::monitor {
-namespace {}  // namespace
-
 Group::Group(std::vector<NamedExporter> exporters, std::uint32_t monitors)
     : is_shared_(monitors > 1), stamps_(monitors), unfinished_(monitors) {
   for (NamedExporter& named : exporters) {
@@ -59,6 +57,15 @@ Group::Finish Group::finish(std::uint64_t clock_ns) {
     }
   }
   return {take_losses(), failures.empty() ? absl::OkStatus() : absl::DataLossError(failures)};
+}
+
+void Group::take_over(Group& before) {
+  std::swap(names_, before.names_);
+  std::swap(exporters_, before.exporters_);
+  clock_ns_ = before.clock_ns_;
+  second_ns_ = before.second_ns_;
+  lost_ = before.lost_;
+  set_stamp(0, before.latest_stamp_ns());
 }
 
 std::uint64_t Group::latest_stamp_ns() const {

@@ -29,8 +29,8 @@ struct EndedFlow {
 /// monitor to finish. A single monitor works likewise, but without the lock.
 ///
 /// Export functions return the number of records found lost during the call, so that each is counted once, by the
-/// calling monitor. Thread rule: any thread, except add_talkers() before the first packet, and top() after the last
-/// call by any monitor.
+/// calling monitor. Thread rule: any thread, except add_talkers() and take_over() before the first packet, and top()
+/// after the last call by any monitor.
 class Group {
  public:
   Group(std::vector<NamedExporter> exporters, std::uint32_t monitors);
@@ -44,8 +44,11 @@ class Group {
     return static_cast<std::uint32_t>((hash_(flow) >> 32) * stamps_.size() >> 32);
   }
 
-  /// Copies monitor_of() from `other`, which has as many monitors. Before the first packet.
+  /// Divides by the key of `other`, and equally if it has as many monitors. Before the first packet.
   void divide_as(Group const& other) { hash_ = other.hash_; }
+  /// Continues the exports of a group of another number of monitors, which gets the exporters of this one. Before the
+  /// first packet.
+  void take_over(Group& before);
 
   std::uint64_t add(std::span<const EndedFlow> flows);
   /// Reports a monitor's clock: flushes the exporters when a second of the group's latest clock has passed.
@@ -65,6 +68,7 @@ class Group {
   std::uint64_t latest_stamp_ns() const;
 
   void add_talkers(std::shared_ptr<const TopTalkers> talkers) { talkers_.push_back(std::move(talkers)); }
+  std::span<const std::shared_ptr<const TopTalkers>> talkers() const { return talkers_; }
   std::vector<Talker> top(std::size_t count) const { return top_of(talkers_, count); }
 
  private:

@@ -173,6 +173,46 @@ void Meter::end_flow(std::uint32_t flow, EndReason reason) {
   table_.erase(flow);
 }
 
+void Meter::take_over(std::span<Meter const* const> before,
+                      std::function<bool(packet::Ipv4FlowKey const&)> const& is_mine) {
+  struct Moved {
+    std::uint64_t used_ns;
+    Flow const* flow;
+  };
+  std::vector<Moved> moved;
+  for (Meter const* const meter : before) {
+    if (meter->clock_ns() > clock_ns()) {
+      clock_ = meter->clock_;
+    }
+    second_ns_ = std::max(second_ns_, meter->second_ns_);
+    meter->table_.for_each([&](std::uint32_t flow) {
+      if (is_mine(meter->table_[flow].key)) {
+        moved.push_back({meter->table_.used_ns(flow), &meter->table_[flow]});
+      }
+    });
+  }
+  std::ranges::stable_sort(moved, {}, &Moved::used_ns);
+  for (Moved const& each : moved) {
+    Flow const& old = *each.flow;
+    const std::uint32_t flow = begin_flow(old.key, old.tos, table_.hash(old.key));
+    table_.touch(flow, each.used_ns);
+    Flow& counters = table_[flow];
+    counters.packets = old.packets;
+    counters.bytes = old.bytes;
+    counters.first_ns = old.first_ns;
+    counters.last_ns = old.last_ns;
+    counters.started_ns = old.started_ns;
+    counters.tcp_flags = old.tcp_flags;
+  }
+}
+
+void Meter::add_counts(Meter const& before) {
+  counts_.flows += before.counts_.flows;
+  counts_.peak += before.counts_.peak;
+  counts_.exported += before.counts_.exported;
+  counts_.evicted += before.counts_.evicted;
+}
+
 void Meter::finish(std::uint64_t latest_stamp_ns) {
   clock_.advance(latest_stamp_ns);
   while (table_.size() > 0) {

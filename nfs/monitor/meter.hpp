@@ -63,6 +63,12 @@ class Meter {
   /// is later than this meter's; 0: none is.
   void finish(std::uint64_t latest_stamp_ns = 0);
 
+  /// Takes over flows from other meters with the same time-outs, which are not used any more: the ones with true
+  /// `is_mine`. Of too many, the ones least recently used are exported. For a meter never used before.
+  void take_over(std::span<Meter const* const> before, std::function<bool(packet::Ipv4FlowKey const&)> const& is_mine);
+  /// Adds the counts of a meter whose flows others take over.
+  void add_counts(Meter const& before);
+
   MeterCounts const& counts() const { return counts_; }
   std::size_t memory_bytes() const { return table_.memory_bytes(); }
   std::uint64_t clock_ns() const { return clock_.now_ns(); }

@@ -115,8 +115,8 @@ Result<nf::KernelSide> Monitor::kernel_side() const {
   return side;
 }
 
-Status Monitor::prepare_migration(nf::Nf const& before) {
-  auto const& old = static_cast<Monitor const&>(before);
+Status Monitor::prepare_migration(std::span<nf::Nf const* const> before) {
+  auto const& old = static_cast<Monitor const&>(*before.front());
   if (old.settings_.text != settings_.text) {
     return absl::FailedPreconditionError("its configuration has changed, and its exports keep the earlier one");
   }
@@ -124,8 +124,12 @@ Status Monitor::prepare_migration(nf::Nf const& before) {
   return absl::OkStatus();
 }
 
-void Monitor::migrate_state(nf::Nf& before) {
-  auto& old = static_cast<Monitor&>(before);
+void Monitor::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& /*is_mine*/) {
+  if (before.size() != shard_.count) {
+    take_flows(before);
+    return;
+  }
+  auto& old = static_cast<Monitor&>(*before[shard_.index]);
   std::swap(meter_, old.meter_);
   meter_.export_to(*this);
   old.meter_.export_to(old);
@@ -133,6 +137,26 @@ void Monitor::migrate_state(nf::Nf& before) {
   std::swap(talkers_, old.talkers_);
   std::swap(waiting_, old.waiting_);
   lost_records_ += std::exchange(old.lost_records_, 0);
+}
+
+/// The flows of this shard. The first shard has the counts and top talkers of all, and continues the exports.
+void Monitor::take_flows(std::span<nf::Nf* const> before) {
+  std::vector<Meter const*> meters;
+  for (nf::Nf* const each : before) {
+    auto& old = static_cast<Monitor&>(*each);
+    meters.push_back(&old.meter_);
+    if (shard_.index == 0) {
+      meter_.add_counts(old.meter_);
+      lost_records_ += std::exchange(old.lost_records_, 0);
+    }
+  }
+  if (shard_.index == 0) {
+    Group& old = *static_cast<Monitor&>(*before.front()).group_;
+    group_->take_over(old);
+    talkers_->fill(old.talkers());
+  }
+  meter_.take_over(meters,
+                   [this](packet::Ipv4FlowKey const& flow) { return group_->monitor_of(flow) == shard_.index; });
 }
 
 void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}

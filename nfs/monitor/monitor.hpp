@@ -9,6 +9,7 @@
 #include <catena/nf/nf.hpp>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ class Monitor final : public nf::Nf, private RecordSink {
   void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
   /// FailedPrecondition if the configuration differs: exports continue unchanged.
-  Status prepare_migration(nf::Nf const& before) override;
-  void migrate_state(nf::Nf& before) override;
+  Status prepare_migration(std::span<nf::Nf const* const> before) override;
+  void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& is_mine) override;
   void tick(std::uint64_t now_ns) override;
   /// Exports the remaining flows. With several shards: call it after the last packet of all of them. DataLoss, from the
   /// last one, naming each file that could not be written.
@@ -60,6 +61,7 @@ class Monitor final : public nf::Nf, private RecordSink {
   void add(FlowRecord const& record, std::uint64_t clock_ns) override;
   void second_passed(std::uint64_t clock_ns) override;
 
+  void take_flows(std::span<nf::Nf* const> before);
   void observe_headers(packet::Batch const& batch);
   /// Passes waiting records to the exporters.
   void hand_over();

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/migration.hpp>
 #include <catena/nf/testing/oracle.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/testing/traffic.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -113,6 +116,12 @@ class ShardedMonitor {
       EXPECT_TRUE(instance->nf().finish().ok());
     }
   }
+  /// Takes the place of monitors in any number of shards.
+  void take_over(ShardedMonitor& before) {
+    const Status ready = nf::testing::prepare_migration(before.all(), all());
+    ASSERT_TRUE(ready.ok()) << ready;
+    nf::testing::migrate_state(before.all(), all());
+  }
   nf::Nf& monitor(std::size_t shard) { return instances_[shard]->nf(); }
   nf::Sharder& sharder() { return *sharder_; }
   /// Added up, as the framework does.
@@ -130,6 +139,13 @@ class ShardedMonitor {
   bool ignores_sharder = false;
 
  private:
+  std::vector<nf::Nf*> all() const {
+    std::vector<nf::Nf*> all;
+    for (auto const& instance : instances_) {
+      all.push_back(&instance->nf());
+    }
+    return all;
+  }
   void add(Result<std::unique_ptr<nf::Nf>> made) {
     ASSERT_TRUE(made.ok()) << made.status();
     instances_.push_back(std::make_unique<nf::testing::CpuNf>(catena_nf_monitor(), *std::move(made)));
@@ -296,6 +312,41 @@ TEST_P(Sharded, max_flows_is_for_all_together) {
   sharded.process(traffic);
   EXPECT_EQ(sharded.statistic("flows_peak"), 20U);
   EXPECT_EQ(sharded.statistic("flows_evicted"), 980U);
+}
+
+TEST(ChangeOfShards, records_top_talkers_and_counts_are_those_of_one) {
+  const ScratchFolder folder;
+  const Traffic traffic = mixed_traffic(30'000);
+  const One one(kYaml, traffic, folder);
+  constexpr std::array kCounts{1U, 3U, 1U, 4U, 2U, 2U, 16U, 3U};
+  const std::size_t part = traffic.frames.size() / kCounts.size();
+  auto sharded = std::make_unique<ShardedMonitor>(kYaml, folder.path(), 2);
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    auto next = std::make_unique<ShardedMonitor>(kYaml, folder.path(), kCounts[i]);
+    next->take_over(*sharded);
+    sharded = std::move(next);
+    const auto first = static_cast<std::ptrdiff_t>(i * part);
+    const auto end = i + 1 == kCounts.size() ? std::ssize(traffic.frames) : first + static_cast<std::ptrdiff_t>(part);
+    sharded->process({{traffic.frames.begin() + first, traffic.frames.begin() + end},
+                      {traffic.arrivals_ns.begin() + first, traffic.arrivals_ns.begin() + end}});
+  }
+  sharded->finish();
+  EXPECT_EQ(sorted_lines(folder.read("flows.jsonl")), one.records);
+  EXPECT_EQ(sharded->monitor(0).end_report(), one.report);
+  for (const std::string_view name : {"flows", "flows_exported", "flows_evicted", "export_errors"}) {
+    EXPECT_EQ(sharded->statistic(name), one.statistics.at(std::string(name))) << name;
+  }
+  const std::string ipfix = folder.read("flows.ipfix");
+  Collector collector;
+  std::uint64_t records = 0;
+  for (std::size_t at = 0; at < ipfix.size();) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ipfix[at]);
+    const Message message = collector.decode(Bytes(bytes, bytes + packet::load_be16(bytes + 2)));
+    ASSERT_EQ(message.sequence, records);
+    records += message.records.size();
+    at += message.length;
+  }
+  EXPECT_EQ(records, one.records.size());
 }
 
 TEST_P(Sharded, a_quiet_live_link_exports_the_records_of_every_shard) {

@@ -105,6 +105,17 @@ void TopTalkers::add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets
   sift_down(0);
 }
 
+void TopTalkers::fill(std::span<const std::shared_ptr<const TopTalkers>> parts) {
+  for (Talker const& talker : top_of(parts, counters_)) {
+    std::size_t& position = positions_.emplace(pair_of(talker), heap_.size()).first->second;
+    heap_.push_back({talker, &position});
+    sift_up(position);
+  }
+  // pairs without a counter, here or in a part, have at most the fewest bytes of all
+  has_shared_ =
+      heap_.size() == counters_ || std::ranges::any_of(parts, [](auto const& part) { return part->has_shared_; });
+}
+
 std::vector<Talker> TopTalkers::all() const {
   std::vector<Talker> talkers;
   talkers.reserve(heap_.size());

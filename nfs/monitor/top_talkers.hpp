@@ -30,6 +30,8 @@ class TopTalkers {
   explicit TopTalkers(std::size_t counters);
 
   void add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets, std::uint64_t bytes);
+  /// Starts with the counts of `parts` together. Before the first add().
+  void fill(std::span<const std::shared_ptr<const TopTalkers>> parts);
   /// All pairs with a counter, unordered.
   std::vector<Talker> all() const;
   /// Upper bound of a pair without a counter, as `excess_bytes`: 0 while no counter was taken over.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -67,6 +68,13 @@ class Pair {
     now_ns_ += 10'000'000;  // below the rate of answers
     EXPECT_EQ(one_.send(for_one, now_ns_).frame, echo_answer(for_one));
     EXPECT_EQ(many_.send(for_many, now_ns_).frame, echo_answer(for_many));
+  }
+
+  /// Other NATs take the place of the divided ones.
+  void change_shards(std::uint32_t shards) {
+    DividedNat next(kFourAddresses, shards);
+    next.take_over(many_);
+    many_ = std::move(next);
   }
 
   /// How many packets left, by the reason for which others were dropped.
@@ -154,6 +162,12 @@ class Traffic {
       send_to_nobody();
     }
   }
+  void change_shards(std::uint32_t shards) {
+    pair_->change_shards(shards);
+    for (Flow& each : flows_) {
+      each.shard = std::nullopt;
+    }
+  }
   std::uint32_t cross_hairpins() const { return cross_hairpins_; }
   std::uint32_t later_fragments() const { return later_fragments_; }
 
@@ -163,7 +177,7 @@ class Traffic {
     Frame sent;
     Frame one;
     Frame many;
-    std::uint32_t shard;
+    std::optional<std::uint32_t> shard;  ///< nullopt: there were other ones
     bool has_ports() const { return sent[kL3 + 9] != kIcmpProtocol; }
   };
 
@@ -207,7 +221,7 @@ class Traffic {
     const auto outcomes = pair_->send(to_one, to_many);
     ASSERT_TRUE(outcomes.passed());
     EXPECT_TRUE(has_right_checksums(outcomes.many.frame));
-    EXPECT_EQ(outcomes.many.shard, about.shard) << "both directions of a flow";
+    EXPECT_EQ(outcomes.many.shard, about.shard.value_or(outcomes.many.shard)) << "both directions of a flow";
     received_.emplace_back(outcomes.one.frame, outcomes.many.frame);
   }
   void outer_error() {
@@ -336,6 +350,93 @@ TEST_P(Divided, several_nats_do_what_one_does_but_for_the_numbers_of_external_po
     EXPECT_THAT(pair.reasons(), Contains(Key(reason)));
   }
   pair.expect_same_statistics();
+}
+
+TEST(ChangeOfShards, mappings_sessions_and_ports_stay_whichever_shard_has_them) {
+  Pair pair(1);
+  Traffic traffic(pair, 1);
+  for (const std::uint32_t shards : {1U, 3U, 1U, 4U, 2U, 2U, 16U, 3U}) {
+    traffic.change_shards(shards);
+    for (std::uint32_t i = 0; i < 1000 && !HasFailure(); ++i) {
+      traffic.send_one();
+    }
+    pair.expect_same_statistics();
+  }
+  EXPECT_GT(traffic.cross_hairpins(), 100U);
+  EXPECT_GT(pair.renamed(), 100U);
+}
+
+TEST(ChangeOfShards, a_port_belongs_to_one_shard_before_and_after_its_mapping) {
+  const std::string yaml = concat(kOneAddress, "ports: 3001-3033\ntimeouts: {udp: 300}\n");
+  const auto fill = [](DividedNat& nat, std::uint32_t first_host, std::uint64_t now_ns) {
+    std::set<std::uint16_t> ports;
+    for (std::uint32_t i = 0; i < 2000; ++i) {
+      const Sent sent = nat.send(udp(kHost + first_host + i, 3001, kServer, 53), now_ns);
+      if (!sent.frame.empty()) {
+        EXPECT_TRUE(ports.insert(source_port_of(sent.frame)).second);
+        EXPECT_EQ(nat.send(answer_to(sent.frame), now_ns).shard, sent.shard);
+      }
+    }
+    return ports;
+  };
+  DividedNat one(yaml, 1);
+  std::set<std::uint16_t> ports;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    ports.insert(source_port_of(one.send(udp(kHost + i, 3001, kServer, 53), kStart).frame));
+  }
+  DividedNat four(yaml, 4);
+  four.take_over(one);
+  ports.merge(fill(four, 20, kStart));
+  EXPECT_EQ(ports.size(), 33U) << "each is given out once";
+  EXPECT_EQ(fill(four, 5000, kStart + 400 * kSecond).size(), 33U) << "and again";
+  DividedNat two(yaml, 2);
+  two.take_over(four);
+  EXPECT_TRUE(fill(two, 9000, kStart + 400 * kSecond).empty());
+  EXPECT_EQ(fill(two, 9000, kStart + 800 * kSecond).size(), 33U);
+}
+
+TEST(ChangeOfShards, limits_that_a_shard_has_reached_end_no_mapping) {
+  const std::string yaml = concat(kOneAddress, "max_mappings: 60\nmax_sessions: 90\n");
+  DividedNat one(yaml, 1);
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    one.send(make_segment(kHost + i / 30, kServer, static_cast<std::uint16_t>(5000 + i), 80, kSyn), kStart);
+    one.send(make_segment(kHost + i / 30, kServer + 1, static_cast<std::uint16_t>(5000 + i), 80, kSyn), kStart);
+  }
+  DividedNat four(yaml, 4);
+  four.take_over(one);
+  EXPECT_EQ(four.statistic("mappings"), one.statistic("mappings"));
+  EXPECT_EQ(four.statistic("sessions"), one.statistic("sessions"));
+  EXPECT_GT(four.statistic("mappings"), 15U);
+  DividedNat again(yaml, 1);
+  again.take_over(four);
+  EXPECT_EQ(again.statistic("mappings"), one.statistic("mappings"));
+}
+
+TEST(ChangeOfShards, idle_time_counts_from_the_last_packet_in_any_shard) {
+  DividedNat three(kOneAddress, 3);
+  std::vector<Frame> sent;
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    sent.push_back(three.send(udp(kHost + i, 1234, kServer, 53), kStart + i * 5 * kSecond).frame);
+  }
+  DividedNat two(kOneAddress, 2);
+  two.take_over(three);
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    const Sent answer = two.send(answer_to(sent[i]), kStart + 350 * kSecond);
+    EXPECT_EQ(answer.drop_reason, i < 10 ? "no_mapping" : "") << i;
+  }
+}
+
+TEST(ChangeOfShards, a_later_fragment_follows_a_first_one_from_before) {
+  for (const std::uint32_t shards : {1U, 3U}) {
+    DividedNat before(kOneAddress, 3);
+    const Frame out = before.send(udp(kHost, 1234, kServer, 53), kStart).frame;
+    const Frame datagram = make_frame(kUdpProtocol, kServer, kExternal, 53, source_port_of(out), std::string(100, 'f'));
+    const auto [first, second] = in_two(datagram, 7, 64);
+    EXPECT_EQ(before.send(first, kStart).drop_reason, "");
+    DividedNat after(kOneAddress, shards);
+    after.take_over(before);
+    EXPECT_EQ(after.send(second, kStart).drop_reason, "");
+  }
 }
 
 TEST_P(Divided, a_port_is_kept_where_it_is_of_the_host_s_shard_and_else_its_parity) {

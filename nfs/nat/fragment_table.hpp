@@ -89,6 +89,16 @@ class DatagramTable {
     evicted_ = evicted;
   }
 
+  /// Adds the datagrams of another table, but not its count of evicted ones.
+  void add_all(DatagramTable const& other) {
+    for (std::uint32_t i = 0; i < other.ring_.size(); ++i) {
+      Entry const& entry = other.ring_[(other.next_ + i) % other.ring_.size()];  // oldest first
+      if (entry.is_indexed) {
+        remember(entry.key, entry.decision, entry.since_s);
+      }
+    }
+  }
+
   /// Entries removed before their expiry.
   std::uint64_t evicted() const { return evicted_; }
   std::size_t memory_bytes() const { return ring_.size() * sizeof(Entry) + index_.memory_bytes(); }

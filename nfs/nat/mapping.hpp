@@ -22,6 +22,12 @@ struct Endpoint {
   bool operator==(Endpoint const&) const = default;
 };
 
+/// Unique among endpoints.
+constexpr std::uint64_t key_of(Endpoint const& endpoint) {
+  return std::uint64_t{endpoint.address} << 32 | std::uint64_t{endpoint.port} << 8 |
+         static_cast<std::uint64_t>(endpoint.protocol);
+}
+
 /// The peer of a TCP connection. Host order.
 struct Remote {
   std::uint32_t address = 0;

@@ -4,8 +4,11 @@
 #include <catena/core/time.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
+#include <unordered_set>
+#include <utility>
 
 namespace catena::nat {
 namespace {
@@ -274,6 +277,101 @@ Status MappingTable::load(nf::StateReader& state) {
     }
   }
   return state.is_sound() ? absl::OkStatus() : damaged;
+}
+
+/// A session of another table.
+struct MappingTable::MovedSession {
+  Mapping const* mapping;
+  Session const* session;
+  std::uint32_t used_s;  ///< in the seconds of this table
+};
+
+/// Limits are divided evenly among tables, and hosts by chance: what lives already has to fit.
+void MappingTable::make_room_for(std::span<const std::vector<MovedSession>> sessions) {
+  std::unordered_set<Mapping const*> mappings;
+  std::size_t count = 0;
+  for (std::vector<MovedSession> const& of_timer : sessions) {
+    count += of_timer.size();
+    for (MovedSession const& each : of_timer) {
+      mappings.insert(each.mapping);
+    }
+  }
+  Settings settings = settings_;
+  settings.max_mappings = std::max(settings.max_mappings, static_cast<std::uint32_t>(mappings.size()));
+  settings.further_sessions = std::max(settings.further_sessions, static_cast<std::uint32_t>(count - mappings.size()));
+  if (settings != settings_) {
+    std::vector<PortPool> pools = std::move(pools_);  // others may have taken ports from them
+    *this = MappingTable(settings);
+    pools_ = std::move(pools);
+  }
+}
+
+std::vector<MappingTable::ExternalPort> MappingTable::take_over(std::span<MappingTable const* const> before,
+                                                                std::function<bool(std::uint32_t)> const& is_mine) {
+  constexpr std::array kInOrder{Timer::kTcpEstablished, Timer::kTcpClosing, Timer::kTcpOpening, Timer::kUdp,
+                                Timer::kIcmp};
+  std::uint64_t start_s = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t now_s = 0;
+  for (MappingTable const* const table : before) {
+    if (table->has_started_) {
+      start_s = std::min(start_s, table->start_s_);
+      now_s = std::max(now_s, table->start_s_ + table->sessions_.now_s());
+    }
+  }
+  std::array<std::vector<MovedSession>, kTimers> sessions;  // by kInOrder
+  for (std::size_t i = 0; i < kInOrder.size(); ++i) {
+    for (MappingTable const* const table : before) {
+      table->sessions_.for_each(kInOrder[i], [&](Mapping const& mapping, Session const& session) {
+        if (is_mine(mapping.internal_address)) {
+          const std::uint64_t used_s = table->start_s_ + session.used_s - start_s;
+          sessions[i].push_back(
+              {&mapping, &session, static_cast<std::uint32_t>(std::min<std::uint64_t>(used_s, kNoLimit))});
+        }
+      });
+    }
+    std::ranges::stable_sort(sessions[i], {}, &MovedSession::used_s);
+  }
+  make_room_for(sessions);
+  if (now_s > 0) {
+    has_started_ = true;
+    start_s_ = start_s;
+    sessions_.set_time(static_cast<std::uint32_t>(std::min<std::uint64_t>(now_s - start_s, kNoLimit)));
+    may_expire_ = true;
+  }
+  std::vector<ExternalPort> moved;
+  for (std::vector<MovedSession> const& of_timer : sessions) {
+    for (MovedSession const& each : of_timer) {
+      const Endpoint internal = each.mapping->internal();
+      std::uint32_t position = by_internal_.find(
+          hash(internal), [&](std::uint32_t at) { return sessions_.mapping(at).internal() == internal; });
+      if (position == kNone) {
+        const std::uint32_t number = external_number_of(internal.address);
+        if (!pool_of(number, internal.protocol).take_exactly(each.mapping->external_port)) {
+          moved.push_back({external_of(*each.mapping), number});
+        }
+        position = add(internal, each.mapping->external_port);
+      }
+      Session session = *each.session;
+      session.used_s = each.used_s;
+      session.is_half_open = false;
+      sessions_.restore(position, session);
+      if (internal.protocol == Protocol::kTcp) {
+        set_half_open(position, sessions_.is_half_open(position));
+      }
+    }
+  }
+  return moved;
+}
+
+void MappingTable::add_counts(MappingTable const& before) {
+  counts_.peak += before.counts_.peak;
+  counts_.created += before.counts_.created;
+  counts_.expired += before.counts_.expired;
+  counts_.half_open_evicted += before.counts_.half_open_evicted;
+  SessionTable::Counts sessions = sessions_.counts();
+  sessions.replaced += before.sessions_.counts().replaced;
+  sessions.shared += before.sessions_.counts().shared;
+  sessions_.restore(sessions);
 }
 
 /// Whether there is memory and a port for a new mapping, after half open ones have given way to it where they can.

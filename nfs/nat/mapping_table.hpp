@@ -5,7 +5,9 @@
 #include <catena/nf/portable.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "half_open.hpp"
@@ -128,6 +130,23 @@ class MappingTable {
     }
   }
 
+  /// An external endpoint, with the number of its address.
+  struct ExternalPort {
+    Endpoint endpoint;
+    std::uint32_t address_number;
+  };
+  /// Takes over the mappings of internal addresses with true `is_mine` from other tables with the same addresses and
+  /// time-outs, which are not used any more. Their external ports stay the same; returns the ones which were not in
+  /// this table's pools, and are from now on. Grows beyond its limits if it has to. For a table never used before.
+  std::vector<ExternalPort> take_over(std::span<MappingTable const* const> before,
+                                      std::function<bool(std::uint32_t)> const& is_mine);
+  /// Removes a free port from this table's pools: another table has it.
+  void give_away(ExternalPort const& port) {
+    pool_of(port.address_number, port.endpoint.protocol).take_exactly(port.endpoint.port);
+  }
+  /// Adds the counts of a table whose mappings others have taken over.
+  void add_counts(MappingTable const& before);
+
   /// Saves settings, mappings and sessions for another table.
   void save(nf::StateWriter& state) const;
   /// Loads into a table never used before. FailedPrecondition: the settings differ; DataLoss: the data is not from a
@@ -146,10 +165,6 @@ class MappingTable {
  private:
   static constexpr std::uint32_t kNone = HashIndex::kNone;
 
-  static std::uint64_t key_of(Endpoint const& endpoint) {
-    return std::uint64_t{endpoint.address} << 32 | std::uint64_t{endpoint.port} << 8 |
-           static_cast<std::uint64_t>(endpoint.protocol);
-  }
   /// A function of the address alone, so a host keeps its external address for ever (RFC 4787 REQ-2). The product
   /// spreads neighbours and equal host parts alike.
   std::uint32_t external_number_of(std::uint32_t internal_address) const {
@@ -191,6 +206,8 @@ class MappingTable {
   void evict(std::uint32_t position);
   void release(std::uint32_t position);
   void set_half_open(std::uint32_t position, bool is_half_open);
+  struct MovedSession;
+  void make_room_for(std::span<const std::vector<MovedSession>> sessions);
   std::optional<std::uint32_t> load_mapping(nf::StateReader& state, Protocol protocol, bool may_exist);
   bool load_session(nf::StateReader& state);
   bool load_idle(nf::StateReader& state, Protocol protocol);

@@ -3,6 +3,7 @@
 #include "nat_testing.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/migration.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/testing/portable.hpp>
 
@@ -42,12 +43,12 @@ class LiveNat {
     const Status ready = could_take_over(before, elsewhere);
     ASSERT_TRUE(ready.ok()) << ready;
     if (!elsewhere) {
-      nat_.nf().migrate_state(before.nat_.nf());
+      nf::testing::migrate_state(before.nf(), nf());
     }
     now_ns = before.now_ns;
   }
   Status could_take_over(LiveNat& before, bool elsewhere) {
-    return elsewhere ? nf::testing::carry_over(before.nf(), nf()) : nf().prepare_migration(before.nf());
+    return elsewhere ? nf::testing::carry_over(before.nf(), nf()) : nf::testing::prepare_migration(before.nf(), nf());
   }
   nf::Nf& nf() { return nat_.nf(); }
   std::uint64_t statistic(std::string_view name) {

@@ -167,8 +167,8 @@ Result<std::unique_ptr<nf::Nf>> Nat::replicate(std::uint32_t shard) const {
   return std::make_unique<Nat>(shards_, shard);
 }
 
-Status Nat::prepare_migration(nf::Nf const& before) {
-  Shards const& old = *static_cast<Nat const&>(before).shards_;
+Status Nat::prepare_migration(std::span<nf::Nf const* const> before) {
+  Shards const& old = *static_cast<Nat const&>(*before.front()).shards_;
   if (old.config().mappings != shards_->config().mappings) {
     return absl::FailedPreconditionError("its external addresses, ports, limits or time-outs have changed");
   }
@@ -176,11 +176,38 @@ Status Nat::prepare_migration(nf::Nf const& before) {
   return absl::OkStatus();
 }
 
-void Nat::migrate_state(nf::Nf& before) {
-  auto& old = static_cast<Nat&>(before);
-  std::swap(mappings_, old.mappings_);
-  fragments_ = std::move(old.fragments_);
-  clock_ = old.clock_;
+void Nat::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& /*is_mine*/) {
+  if (before.size() == shards_->config().shard.count) {
+    auto& old = static_cast<Nat&>(*before[shard_]);
+    std::swap(mappings_, old.mappings_);
+    shards_->take_ports_of(*old.shards_);
+    clock_ = old.clock_;
+  } else {
+    take_tables(before);
+  }
+  // the sharder has forgotten first fragments: later ones come to any shard
+  for (nf::Nf* const each : before) {
+    fragments_.add_all(static_cast<Nat&>(*each).fragments_);
+  }
+}
+
+/// The mappings of this shard's hosts.
+void Nat::take_tables(std::span<nf::Nf* const> before) {
+  std::vector<MappingTable const*> tables;
+  for (nf::Nf* const each : before) {
+    auto const& old = static_cast<Nat const&>(*each);
+    tables.push_back(&old.mappings_);
+    if (old.clock_.now_ns() > clock_.now_ns()) {
+      clock_ = old.clock_;
+    }
+  }
+  const auto is_mine = [this](std::uint32_t address) { return shards_->shard_of_inside(address) == shard_; };
+  for (MappingTable::ExternalPort const& port : mappings_.take_over(tables, is_mine)) {
+    shards_->move_port(port, shard_);
+  }
+  for (MappingTable const* const table : shard_ == 0 ? tables : std::vector<MappingTable const*>()) {
+    mappings_.add_counts(*table);
+  }
 }
 
 void Nat::save(nf::StateWriter& state) const {

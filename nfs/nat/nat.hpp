@@ -62,9 +62,10 @@ class Nat final : public nf::Nf, public nf::Portable {
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   Result<nf::KernelSide> kernel_side() const override;
   /// FailedPrecondition if addresses, ports, limits or time-outs of mappings differ: the mappings then have no place.
-  Status prepare_migration(nf::Nf const& before) override;
-  /// All mappings, including those of hosts no longer inside, end with their time-outs.
-  void migrate_state(nf::Nf& before) override;
+  Status prepare_migration(std::span<nf::Nf const* const> before) override;
+  /// All mappings, including those of hosts no longer inside, end with their time-outs. They keep their external ports
+  /// in any number of shards.
+  void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& is_mine) override;
   void save(nf::StateWriter& state) const override;
   /// FailedPrecondition: as prepare_migration(), or with several shards.
   Status load(nf::StateReader& state) override;
@@ -88,6 +89,7 @@ class Nat final : public nf::Nf, public nf::Portable {
   /// Packets with mappings prefetched together.
   static constexpr std::uint32_t kChunk = 32;
 
+  void take_tables(std::span<nf::Nf* const> before);
   void bring_near(std::span<Arrival> arrivals) const;
   void decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome);
   bool answer_echo(packet::Packet const& packet, Arrival const& arrival, nf::Outcome& outcome);

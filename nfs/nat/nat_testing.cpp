@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/migration.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 
 #include <algorithm>
@@ -110,6 +111,20 @@ DividedNat::Sent DividedNat::send(Frame const& frame, std::uint64_t arrival_ns) 
     sent.frame.assign(packet.frame(), packet.frame() + packet.length());
   }
   return sent;
+}
+
+std::vector<nf::Nf*> DividedNat::all() const {
+  std::vector<nf::Nf*> all;
+  for (auto const& nat : nats_) {
+    all.push_back(&nat->nf());
+  }
+  return all;
+}
+
+void DividedNat::take_over(DividedNat& before) {
+  const Status ready = nf::testing::prepare_migration(before.all(), all());
+  ASSERT_TRUE(ready.ok()) << ready;
+  nf::testing::migrate_state(before.all(), all());
 }
 
 std::vector<std::uint64_t> DividedNat::drops(CpuNf const& nat) {

@@ -70,12 +70,15 @@ class DividedNat {
   DividedNat(std::string_view yaml, std::uint32_t shards);
 
   Sent send(Frame const& frame, std::uint64_t arrival_ns);
+  /// Takes the place of NATs in any number of shards.
+  void take_over(DividedNat& before);
   /// The sum of all shards.
   std::uint64_t statistic(std::string_view name);
   CpuNf& nat(std::uint32_t shard) { return *nats_[shard]; }
   nf::Sharder& sharder() { return *sharder_; }
 
  private:
+  std::vector<nf::Nf*> all() const;
   static std::vector<std::uint64_t> drops(CpuNf const& nat);
 
   std::vector<std::unique_ptr<CpuNf>> nats_;

@@ -12,6 +12,10 @@ void PortPool::Half::add(std::uint32_t number) {
   ++count;
 }
 
+bool PortPool::Half::has(std::uint32_t number) const {
+  return (free[number / kWordBits] >> (number % kWordBits) & 1U) != 0;
+}
+
 void PortPool::Half::remove(std::uint32_t number) {
   const std::uint32_t word = number / kWordBits;
   free[word] &= ~(std::uint64_t{1} << (number % kWordBits));
@@ -58,6 +62,15 @@ std::optional<std::uint16_t> PortPool::take(std::uint16_t preferred) {
     }
   }
   return std::nullopt;
+}
+
+bool PortPool::take_exactly(std::uint16_t port) {
+  Half& half = halves_[port % 2U];
+  const bool is_free = half.has(port / 2U);
+  if (is_free) {
+    half.remove(port / 2U);
+  }
+  return is_free;
 }
 
 void PortPool::give_back(std::uint16_t port) { halves_[port % 2U].add(port / 2U); }

@@ -18,7 +18,9 @@ class PortPool {
   /// `preferred` if it is free; else the next free port of the same parity, wrapping at the end of the range; else the
   /// same search in the other parity, from the neighbour of `preferred` on. nullopt if no port is free.
   std::optional<std::uint16_t> take(std::uint16_t preferred);
-  /// Precondition: the port was taken.
+  /// This port. False if it is not free, or not in this pool.
+  bool take_exactly(std::uint16_t port);
+  /// Precondition: the port was taken, or is not in this pool; then it is from now on.
   void give_back(std::uint16_t port);
   std::uint32_t free_count() const { return halves_[0].count + halves_[1].count; }
 
@@ -34,6 +36,7 @@ class PortPool {
     std::uint32_t count = 0;
 
     void add(std::uint32_t number);
+    bool has(std::uint32_t number) const;
     void remove(std::uint32_t number);
     std::uint32_t next_free(std::uint32_t from) const;
     std::uint32_t next_word(std::uint32_t from) const;

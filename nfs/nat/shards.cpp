@@ -35,8 +35,18 @@ MappingTable::Settings Shards::settings_of(std::uint32_t shard) const {
   return settings;
 }
 
+void Shards::move_port(MappingTable::ExternalPort const& port, std::uint32_t shard) {
+  if (moved_ == nullptr) {
+    moved_ = std::make_shared<MovedPorts>();
+  }
+  if (const std::optional<std::uint32_t> owner = part_with(port.endpoint)) {
+    table(*owner).mappings.give_away(port);
+  }
+  moved_->add(port.endpoint, shard);
+}
+
 std::size_t Shards::memory_bytes() const {
-  std::size_t bytes = 0;
+  std::size_t bytes = moved_ == nullptr ? 0 : moved_->memory_bytes();
   for (Table const& table : tables_) {
     bytes += table.mappings.memory_bytes();
   }

@@ -67,7 +67,8 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
                    static_cast<std::uint32_t>(FrameworkReason::kKernelFault)) {}
 
 void Instance::exchange_nf(Instance& next) {
-  next.nf_->migrate_state(*nf_);
+  Nf* const before = nf_.get();
+  next.nf_->migrate_state(std::span(&before, 1), [](packet::FlowKey const&) { return true; });
   const std::lock_guard lock(nf_mutex_);
   std::swap(nf_, next.nf_);
   std::swap(on_unsupported_, next.on_unsupported_);

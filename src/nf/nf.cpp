@@ -5,7 +5,7 @@ namespace catena::nf {
 
 Result<std::unique_ptr<Nf>> Nf::replicate(std::uint32_t /*shard*/) const { return nullptr; }
 
-Status Nf::prepare_migration(Nf const& /*before*/) {
+Status Nf::prepare_migration(std::span<Nf const* const> /*before*/) {
   return absl::FailedPreconditionError("it keeps state between packets, and cannot take over existing state");
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/flow_hash.hpp"
 
-#include <catena/packet/flow_key.hpp>
 #include <catena/packet/icmp_error.hpp>
 
 #include <variant>
@@ -47,10 +46,11 @@ packet::FlowKey key_of(packet::Packet const& packet) {
 }  // namespace
 
 std::uint32_t flow_hash(packet::Packet const& packet, std::uint64_t key) {
-  if (!packet.is(packet::kIpv4)) {
-    return 0;
-  }
-  return static_cast<std::uint32_t>(packet::hash_both_ways(key_of(packet), key) >> 32U);
+  return packet.is(packet::kIpv4) ? flow_hash(key_of(packet), key) : 0;
+}
+
+std::uint32_t flow_hash(packet::FlowKey const& flow, std::uint64_t key) {
+  return static_cast<std::uint32_t>(packet::hash_both_ways(flow, key) >> 32U);
 }
 
 }  // namespace catena::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/packet/batch.hpp>
+#include <catena/packet/flow_key.hpp>
 
 #include <cstdint>
 
@@ -12,6 +13,8 @@ namespace catena::runtime {
 /// unreadable quote, and datagrams of other protocols. 0 for packets that are not IPv4. `key` changes all numbers:
 /// senders choose addresses and ports, but cannot choose the number without the key. Pure.
 std::uint32_t flow_hash(packet::Packet const& packet, std::uint64_t key);
+/// The same of the packets of a flow, without a packet; the key as for nf::FlowFilter.
+std::uint32_t flow_hash(packet::FlowKey const& flow, std::uint64_t key);
 
 /// One of `shards` (at least 1) parts, by the hash.
 constexpr std::uint32_t shard_of(std::uint32_t hash, std::uint32_t shards) {

@@ -67,6 +67,14 @@ Result<Progress> RxStage::poll() {
 
 Progress RxStage::receive(bool& is_full) {
   is_full = false;
+  if (receives_early_ && !error_.ok()) {
+    return Progress::kIdle;  // the chain ends once it runs
+  }
+  if (!receives_early_ && !out_.push_kept()) {
+    ++starved_polls_;
+    find_exhausted();
+    return Progress::kIdle;
+  }
   if (!error_.ok()) {
     *stop_ = true;  // other sources of the chain must not go on without this one's packets
   }
@@ -125,7 +133,11 @@ Progress RxStage::receive(bool& is_full) {
   if (edge_ != nullptr && !has_backlog_ && edge_->look()) {
     refuse(pool_->batch(*unit));
   }
-  out_.push(unit);
+  if (receives_early_) {
+    out_.keep(unit);
+  } else {
+    out_.push(unit);
+  }
   return Progress::kWorked;
 }
 

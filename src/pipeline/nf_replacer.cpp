@@ -234,7 +234,8 @@ Status NfReplacer::prepare_migration(NewNfs& made, nf::RunContext const& context
       if (auto* persistent = dynamic_cast<nf::Persistent*>(&next.nf()); persistent != nullptr) {
         persistent->join(context);
       }
-      if (const Status status = next.nf().prepare_migration(now.instance->nf()); !status.ok()) {
+      nf::Nf const* const before = &now.instance->nf();
+      if (const Status status = next.nf().prepare_migration(std::span(&before, 1)); !status.ok()) {
         // the NF's own word, which no other chain is a way around
         const auto code = absl::IsFailedPrecondition(status) ? absl::StatusCode::kAborted : status.code();
         return {code, concat(now.config.position, ": NF '", now.config.name, "': ", std::string(status.message()))};

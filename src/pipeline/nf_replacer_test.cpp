@@ -29,7 +29,7 @@ using ::testing::IsEmpty;
 class NamedNf final : public testing::IdleNf {
  public:
   explicit NamedNf(std::string name) : name_(std::move(name)) {}
-  Status prepare_migration(nf::Nf const& /*before*/) override {
+  Status prepare_migration(std::span<nf::Nf const* const> /*before*/) override {
     return name_ == "refusing" ? absl::FailedPreconditionError("another table")
            : name_ == "wrong"  ? absl::InvalidArgumentError("unknown keys")
                                : absl::OkStatus();

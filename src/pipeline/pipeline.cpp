@@ -43,11 +43,6 @@ bool Pipeline::is_divided_by_nf() const {
   return std::ranges::any_of(segments_, [](Segment const& segment) { return segment.part.divided_by.has_value(); });
 }
 
-NfEntry const* Pipeline::divider_of(std::size_t nf) const {
-  auto const& segment = *std::ranges::find_if(segments_, [nf](Segment const& each) { return nf < each.part.end; });
-  return segment.part.shards > 1 && segment.part.divided_by ? &first_of(*segment.part.divided_by) : nullptr;
-}
-
 ShardMap Pipeline::shard_map_of(Segment const& segment) const {
   if (!segment.part.divided_by) {
     return {segment.part.shards, flow_key_};

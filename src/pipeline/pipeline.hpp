@@ -97,8 +97,6 @@ class Pipeline {
   }
   /// Whether an NF selects the shard of a packet.
   bool is_divided_by_nf() const;
-  /// The NF that selects the shard of packets for NF number `nf`; null: their flow does, or they have one shard.
-  NfEntry const* divider_of(std::size_t nf) const;
   /// How packets are divided among the shards of `segment`.
   ShardMap shard_map_of(Segment const& segment) const;
   std::uint64_t flow_key() const { return flow_key_; }

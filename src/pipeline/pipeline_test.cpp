@@ -62,11 +62,8 @@ TEST(Pipeline, nfs_are_numbered_across_segments) {
 TEST(Pipeline, an_nf_may_select_the_shards_of_its_segment) {
   Pipeline pipeline = abc();
   EXPECT_FALSE(pipeline.is_divided_by_nf());
-  EXPECT_EQ(pipeline.divider_of(0), nullptr);
   pipeline.segments()[0].part.divided_by = 1;
   EXPECT_TRUE(pipeline.is_divided_by_nf());
-  EXPECT_EQ(pipeline.divider_of(0), &pipeline.first_of(1));
-  EXPECT_EQ(pipeline.divider_of(2), nullptr) << "of one shard";
 }
 
 TEST(Pipeline, is_the_same_after_a_move) {

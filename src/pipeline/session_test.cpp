@@ -163,7 +163,7 @@ class PickyNf final : public nf::Nf, public nf::Persistent {
                                  : absl::OkStatus();
   }
   void join(nf::RunContext const& context) override { contexts().push_back(context); }
-  Status prepare_migration(nf::Nf const& /*before*/) override {
+  Status prepare_migration(std::span<nf::Nf const* const> /*before*/) override {
     return refuses_ == "adopt"  ? absl::FailedPreconditionError("another table")
            : refuses_ == "keys" ? absl::InvalidArgumentError("unknown keys")
                                 : absl::OkStatus();

@@ -47,6 +47,10 @@ std::uint32_t ShardMap::shard_of(packet::Packet const& packet) {
   return runtime::shard_of(flow_hash(packet, key_), shards_);
 }
 
+std::uint32_t ShardMap::shard_of(packet::FlowKey const& flow) const {
+  return runtime::shard_of(flow_hash(flow, key_), shards_);
+}
+
 Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder* order,
                    ShardMap shard_map, RecordLog* lines, BufferReservation& reserve)
     : queues_(std::move(queues)),
@@ -173,6 +177,26 @@ void Splitter::push(memory::Unit* unit) {
   }
 }
 
+void Splitter::keep(memory::Unit* unit) {
+  if (pool_ == nullptr) {
+    push(unit);
+  } else {
+    waiting_.push_back(unit);
+  }
+}
+
+bool Splitter::push_kept() {
+  if (pool_ == nullptr) {
+    return true;
+  }
+  auto next = waiting_.begin();
+  while (next != waiting_.end() && is_ready()) {
+    push(*next++);
+  }
+  waiting_.erase(waiting_.begin(), next);
+  return waiting_.empty();
+}
+
 void Splitter::split_lines(memory::Unit const& unit, std::uint64_t shards) {
   if (order_ != nullptr) {
     // all with one part: they are put in order where the parts meet again
@@ -188,7 +212,7 @@ void Splitter::split_lines(memory::Unit const& unit, std::uint64_t shards) {
 }
 
 void Splitter::flush() {
-  if (!waiting_.empty()) {
+  if (pool_ == nullptr && !waiting_.empty()) {
     queues_.front()->push(waiting_);
     waiting_.clear();
     waiting_packets_ = 0;

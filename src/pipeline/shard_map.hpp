@@ -47,6 +47,8 @@ class ShardMap {
 
   std::uint32_t shards() const { return shards_; }
   std::uint32_t shard_of(packet::Packet const& packet);
+  /// By flow.
+  std::uint32_t shard_of(packet::FlowKey const& flow) const;
 
  private:
   std::uint32_t shards_;
@@ -81,6 +83,11 @@ class Splitter {
   void give_back(memory::PacketPool& pool, memory::Unit* unit);
   /// Takes the unit, which is not empty. With one queue, units may wait for others until flush().
   void push(memory::Unit* unit);
+  /// The same for a unit received before the NFs have their state: it is divided by push_kept() only, because an NF's
+  /// sharder may depend on this state.
+  void keep(memory::Unit* unit);
+  /// Pushes the kept units. False if some have to wait for empty units: call again.
+  bool push_kept();
   /// Makes all pushed units available to pop. Call when no more units are at hand.
   void flush();
   /// No more units follow.
@@ -100,7 +107,7 @@ class Splitter {
   std::optional<ShardMap> shard_map_;
   RecordLog* lines_ = nullptr;
   std::vector<memory::Unit*> parts_;    ///< an empty unit for each queue; null: to be taken
-  std::vector<memory::Unit*> waiting_;  ///< with one queue: units to push together
+  std::vector<memory::Unit*> waiting_;  ///< with one queue: units to push together; else: kept ones
   std::uint32_t waiting_packets_ = 0;
   memory::PacketPool* spare_pool_ = nullptr;
   std::vector<memory::Unit*> spares_;  ///< if no other stage takes units: empty ones of spare_pool_, taken together

@@ -3,6 +3,7 @@
 
 #include "pipeline/isolation.hpp"
 #include "pipeline/nf_making.hpp"
+#include "pipeline/shard_map.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -25,6 +26,14 @@ constexpr std::uint32_t kPartForPrevious = 4;
 /// More than rx takes in one poll.
 constexpr std::uint32_t kPacketsOfPoll = 8 * kPacketsAtOnce;
 
+/// NF number `nf` of a chain in each shard.
+std::vector<nf::Instance*> instances_of(Pipeline const& pipeline, std::size_t nf) {
+  std::vector<nf::Instance*> instances;
+  std::ranges::transform(pipeline.entries()[nf], std::back_inserter(instances),
+                         [](NfEntry* entry) { return entry->instance.get(); });
+  return instances;
+}
+
 }  // namespace
 
 Takeover::Takeover(TakeoverParts before, TakeoverParts next, std::shared_ptr<void> hold)
@@ -38,18 +47,6 @@ std::optional<std::size_t> Takeover::position_before(std::string_view name) cons
   return found == entries.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - entries.begin()));
 }
 
-/// Whether packets for NF number `nf` go to the same shards as those for number `theirs` of the running chain. An NF
-/// that divides them, and replaces one that did, divides them alike: see Nf::prepare_migration().
-bool Takeover::is_divided_as_before(std::size_t nf, std::size_t theirs) const {
-  NfEntry const* const next = next_.pipeline->divider_of(nf);
-  NfEntry const* const now = before_.pipeline->divider_of(theirs);
-  if (next == nullptr || now == nullptr) {
-    return next == now;
-  }
-  return next->config.name == now->config.name && next->config.type == now->config.type &&
-         as_isolated(*next->instance) == nullptr && as_isolated(*now->instance) == nullptr;
-}
-
 Status Takeover::pair(nf::RunContext const& context) {
   for (std::size_t nf = 0; nf < next_.pipeline->entries().size(); ++nf) {
     NfEntry const& mine = next_.pipeline->first_of(nf);
@@ -61,36 +58,35 @@ Status Takeover::pair(nf::RunContext const& context) {
   return absl::OkStatus();
 }
 
-/// Pairs an NF in this process with its namesake of the same type, if both get the same packets in each shard.
+/// Pairs an NF in this process with its namesake of the same type.
 Status Takeover::pair_nf(std::size_t nf, nf::RunContext const& context) {
   NfEntry const& mine = next_.pipeline->first_of(nf);
-  std::vector<NfEntry*> const& next = next_.pipeline->entries()[nf];
   const std::optional<std::size_t> theirs = position_before(mine.config.name);
   if (!theirs || mine.instance->descriptor().sharding == nf::Sharding::kPacket) {
     return absl::OkStatus();
   }
-  std::vector<NfEntry*> const& before = before_.pipeline->entries()[*theirs];
-  const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*before.front()->instance) != nullptr;
+  NfEntry const& now = before_.pipeline->first_of(*theirs);
+  const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*now.instance) != nullptr;
   if (is_isolated && is_paired_process(*mine.instance)) {
     return absl::OkStatus();
   }
-  if (is_isolated || before.front()->config.type != mine.config.type || before.size() != next.size() ||
-      !is_divided_as_before(nf, *theirs)) {
+  if (is_isolated || now.config.type != mine.config.type) {
     restarted_.push_back(mine.config.name);
     return absl::OkStatus();
   }
-  for (std::size_t shard = 0; shard < next.size(); ++shard) {
-    nf::Instance& its = *next[shard]->instance;
-    nf::Instance& now = *before[shard]->instance;
-    if (auto* persistent = dynamic_cast<nf::Persistent*>(&its.nf()); persistent != nullptr) {
+  NfPair pair{instances_of(*next_.pipeline, nf), instances_of(*before_.pipeline, *theirs)};
+  std::vector<nf::Nf const*> before;
+  std::ranges::transform(pair.before, std::back_inserter(before), [](nf::Instance* each) { return &each->nf(); });
+  for (nf::Instance* const next : pair.next) {
+    if (auto* persistent = dynamic_cast<nf::Persistent*>(&next->nf()); persistent != nullptr) {
       persistent->join(context);
     }
-    if (const Status status = as_not_beside(its.nf().prepare_migration(now.nf())); !status.ok()) {
+    if (const Status status = as_not_beside(next->nf().prepare_migration(before)); !status.ok()) {
       return Status(status.code(),
                     concat(mine.config.position, ": NF '", mine.config.name, "': ", std::string(status.message())));
     }
-    nfs_.push_back({&its, &now});
   }
+  nfs_.push_back(std::move(pair));
   return absl::OkStatus();
 }
 
@@ -143,12 +139,15 @@ bool Takeover::is_paired_process(nf::Instance const& next) const {
 }
 
 bool Takeover::is_paired(nf::Instance const& next) const {
-  return std::ranges::find(nfs_, &next, &NfPair::next) != nfs_.end();
+  return std::ranges::any_of(
+      nfs_, [&next](NfPair const& pair) { return std::ranges::find(pair.next, &next) != pair.next.end(); });
 }
 
 Status Takeover::start() {
   std::vector<nf::Instance const*> migrated;
-  std::ranges::transform(nfs_, std::back_inserter(migrated), &NfPair::before);
+  for (NfPair const& each : nfs_) {
+    migrated.insert(migrated.end(), each.before.begin(), each.before.end());
+  }
   if (before_.end->is_stopped() || !before_.ends->pass_on_sources() || !before_.end->pass_on(std::move(migrated))) {
     return absl::FailedPreconditionError("the chain to be replaced has ended");
   }
@@ -233,7 +232,13 @@ void Takeover::migrate_state() {
     recorder->name_by({nfs.begin(), nfs.end()});
   }
   for (NfPair const& each : nfs_) {
-    each.next->nf().migrate_state(each.before->nf());
+    std::vector<nf::Nf*> before;
+    std::ranges::transform(each.before, std::back_inserter(before), [](nf::Instance* nf) { return &nf->nf(); });
+    const ShardMap by_flow(static_cast<std::uint32_t>(each.next.size()), next_.pipeline->flow_key());
+    for (std::uint32_t shard = 0; shard < each.next.size(); ++shard) {
+      each.next[shard]->nf().migrate_state(
+          before, [&by_flow, shard](packet::FlowKey const& flow) { return by_flow.shard_of(flow) == shard; });
+    }
   }
   for (ProcessPair const& each : processes_) {
     const std::vector<Status> said = each.next->start_status();

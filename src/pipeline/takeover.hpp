@@ -42,7 +42,8 @@ class Takeover {
 
   /// The running chain.
   TakeoverParts const& before() const { return before_; }
-  /// Pairs NFs with the same name and type that keep state, and prepares the migration; processes likewise. `context`:
+  /// Pairs NFs with the same name and type that keep state, and prepares the migration; processes likewise. The numbers
+  /// of shards may differ, but not of processes. `context`:
   /// of the next chain's start, or of its preview. The segments of both chains are complete. Errors: InvalidArgument if
   /// an NF refuses its configuration or its keys; FailedPrecondition if it refuses the state of its pair.
   Status pair(nf::RunContext const& context);
@@ -62,9 +63,10 @@ class Takeover {
   bool is_pending() const { return is_pending_; }
 
  private:
+  /// An NF of both chains, by shards.
   struct NfPair {
-    nf::Instance* next;
-    nf::Instance* before;
+    std::vector<nf::Instance*> next;
+    std::vector<nf::Instance*> before;
   };
   struct ProcessPair {
     nf_process::NfProcess* next;
@@ -75,7 +77,6 @@ class Takeover {
   Status pair_nf(std::size_t nf, nf::RunContext const& context);
   void pair_processes(std::size_t first);
   bool is_paired_process(nf::Instance const& next) const;
-  bool is_divided_as_before(std::size_t nf, std::size_t theirs) const;
   std::uint32_t slots_for_previous(std::size_t pool) const;
   void take_ports();
   bool poll_rx(bool& is_full);

@@ -8,9 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -46,8 +49,10 @@ class EndlessSource final : public io::Source {
 class NumberNf final : public testing::IdleNf {
  public:
   explicit NumberNf(int number, Status refusal = absl::OkStatus()) : number_(number), refusal_(std::move(refusal)) {}
-  Status prepare_migration(nf::Nf const& /*before*/) override { return refusal_; }
-  void migrate_state(nf::Nf& before) override { number_ = dynamic_cast<NumberNf&>(before).number_; }
+  Status prepare_migration(std::span<nf::Nf const* const> /*before*/) override { return refusal_; }
+  void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& /*is_mine*/) override {
+    number_ = dynamic_cast<NumberNf&>(*before.front()).number_;
+  }
   int number() const { return number_; }
 
  private:
@@ -157,30 +162,71 @@ TEST_F(TakeoverTest, an_nf_of_another_type_restarts_and_one_without_state_has_no
   EXPECT_TRUE(takeover.is_paired(*next.entry(2).instance));
 }
 
-TEST_F(TakeoverTest, an_nf_restarts_if_its_packets_are_divided_otherwise) {
-  const auto shards = [](int number) {
-    std::vector<std::vector<NfEntry>> all = row_of(number_of("a", number), number_of("b", number));
-    all.emplace_back();
-    all[1].push_back(number_of("a", number));
-    all[1].push_back(number_of("b", number));
-    return all;
-  };
-  const auto restarted = [](RunningChain& before, RunningChain& next) {
+/// Keeps flows.
+class FlowsNf final : public testing::IdleNf {
+ public:
+  explicit FlowsNf(std::vector<packet::FlowKey> flows) : flows_(std::move(flows)) {}
+  Status prepare_migration(std::span<nf::Nf const* const> before) override {
+    before_ = before.size();
+    return absl::OkStatus();
+  }
+  void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& is_mine) override {
+    EXPECT_EQ(before.size(), before_);
+    for (nf::Nf* const each : before) {
+      std::ranges::copy_if(dynamic_cast<FlowsNf&>(*each).flows_, std::back_inserter(flows_), is_mine);
+    }
+  }
+  std::vector<packet::FlowKey> const& flows() const { return flows_; }
+
+ private:
+  std::vector<packet::FlowKey> flows_;
+  std::size_t before_ = 0;
+};
+
+/// An NF with these flows in each shard.
+std::vector<std::vector<NfEntry>> shards_with(std::vector<std::vector<packet::FlowKey>> flows) {
+  std::vector<std::vector<NfEntry>> shards;
+  for (std::vector<packet::FlowKey>& each : flows) {
+    shards.emplace_back().push_back(entry_of("flows", kNumber, std::make_unique<FlowsNf>(std::move(each))));
+  }
+  return shards;
+}
+
+TEST_F(TakeoverTest, flows_go_to_the_shards_that_get_their_packets) {
+  constexpr std::uint32_t kFlows = 100;
+  const auto flow = [](std::uint32_t number) { return packet::FlowKey::of_v4(number, 9, 1000, 80, 6); };
+  for (const std::size_t count : {1U, 2U, 3U, 16U}) {
+    std::vector<std::vector<packet::FlowKey>> flows(4);
+    for (std::uint32_t i = 0; i < kFlows; ++i) {
+      flows[i % flows.size()].push_back(i % 2 == 0 ? flow(i) : flow(i).reversed());
+    }
+    RunningChain before(shards_with(flows));
+    RunningChain next(shards_with(std::vector<std::vector<packet::FlowKey>>(count)));
+    before.open();
+    next.open(&before);
     Takeover takeover(before.parts(), next.parts(), nullptr);
-    EXPECT_EQ(takeover.pair(nf::RunContext()), absl::OkStatus());
-    return takeover.restarted();
-  };
-  RunningChain two(shards(1));
-  RunningChain next(shards(2));
-  EXPECT_TRUE(restarted(two, next).empty());
-  RunningChain one(row_of(number_of("a", 7), number_of("b", 8)));
-  EXPECT_THAT(restarted(one, next), ElementsAre("a", "b")) << "other shards";
-  next.pipeline().segments()[0].part.divided_by = 1;
-  EXPECT_THAT(restarted(two, next), ElementsAre("a", "b")) << "by an NF, no more by flow";
-  two.pipeline().segments()[0].part.divided_by = 1;
-  EXPECT_TRUE(restarted(two, next).empty()) << "by the NF with that name";
-  two.pipeline().segments()[0].part.divided_by = 0;
-  EXPECT_THAT(restarted(two, next), ElementsAre("a", "b")) << "by another NF";
+    ASSERT_EQ(takeover.pair(nf::RunContext()), absl::OkStatus());
+    EXPECT_TRUE(takeover.restarted().empty());
+    ASSERT_EQ(takeover.start(), absl::OkStatus());
+    for (NfEntry const* entry : before.pipeline().entries()[0]) {
+      EXPECT_TRUE(before.run_end().is_migrated(*entry->instance)) << "none must finish";
+    }
+    before.end(absl::OkStatus(), true);
+    SourcePauses pauses;
+    takeover.wait(pauses);
+    ASSERT_EQ(takeover.finish(), absl::OkStatus());
+    const ShardMap map(static_cast<std::uint32_t>(count), next.pipeline().flow_key());
+    std::size_t all = 0;
+    for (std::uint32_t shard = 0; shard < count; ++shard) {
+      NfEntry const& entry = *next.pipeline().entries()[0][shard];
+      for (packet::FlowKey const& each : dynamic_cast<FlowsNf&>(entry.instance->nf()).flows()) {
+        EXPECT_EQ(map.shard_of(each), shard);
+        EXPECT_EQ(map.shard_of(each.reversed()), shard);
+        ++all;
+      }
+    }
+    EXPECT_EQ(all, kFlows);
+  }
 }
 
 TEST_F(TakeoverTest, a_refusal_names_the_nf_and_is_final_only_for_its_configuration) {

@@ -8,11 +8,13 @@
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
 #include <catena/packet/fields.hpp>
+#include <catena/packet/flow_key.hpp>
 #include <catena/packet/hints.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,6 +118,10 @@ class Sharder {
   virtual std::optional<std::uint32_t> shard_of(packet::Packet const& packet) = 0;
 };
 
+/// A set of flows. The key of a flow has its ports, or for ICMP echoes the identifier as both ports; that of fragments
+/// and other protocols has two addresses and protocol 0. A set has both directions of a flow, or neither.
+using FlowFilter = std::function<bool(packet::FlowKey const&)>;
+
 /// Prefix of a line of Nf::start_report() with a warning about a valid but perhaps unintended setting. These lines come
 /// first at a start, with the NF's name, and `catena check` prints them, too.
 inline constexpr std::string_view kWarning = "WARNING  ";
@@ -158,17 +164,21 @@ class Nf {
   /// Turns results into verdicts and records.
   virtual void complete(Completion const& completion);
 
-  /// Prepares migrate_state(): this NF is about to replace `before`, an NF of the same type in a running chain. Called
-  /// while `before` processes packets. Reads only constant data of `before`. Not called for Sharding::kPacket.
-  /// With several shards, `before` is of the same shard, and both chains have as many; a sharder() made after this call
-  /// sends each packet to the shard that has its state in `before`. FailedPrecondition, with the reason for the
-  /// operator: this NF cannot take over the state, but could start without it. InvalidArgument: this NF cannot start
-  /// either way.
-  virtual Status prepare_migration(Nf const& before);
-  /// Takes over the state of `before`, which gets no more packets: flows, mappings, sequence numbers, replay windows.
-  /// State that does not fit this configuration is discarded. Called between two packets by the thread of the other
-  /// steps, after prepare_migration() and kernel_side(). Must return soon, because packets wait.
-  virtual void migrate_state(Nf& /*before*/) {}
+  /// Prepares migrate_state(): this NF is about to replace `before`, the NFs of the same type in all shards of a
+  /// running chain, in the order of the shards. This NF may have more or fewer shards. If it
+  /// replaces the NF of its shard alone, `before` is that one. Called on the NF of each shard while `before` process
+  /// packets. Reads only constant data of `before`. Not called for Sharding::kPacket. With as many shards, a sharder()
+  /// made after this call divides packets as that of `before`: a source may have divided its packets for good.
+  /// FailedPrecondition, with the reason for the operator: this NF cannot take over the state, but could start without
+  /// it. InvalidArgument: this NF cannot start either way.
+  virtual Status prepare_migration(std::span<Nf const* const> before);
+  /// Takes over the state of the packets of this shard from `before`, which get no more packets: flows, mappings,
+  /// sequence numbers, replay windows. State that does not fit this configuration is discarded. Called on the NF of
+  /// each shard in order, by one thread, before packets are divided among them: a sharder() made earlier divides by the
+  /// final state. `is_mine`: whether Catena sends a flow's packets to this shard. For Sharding::kOwn the sharder()
+  /// decides. Called between two packets, after prepare_migration() and kernel_side(). Must return soon, because
+  /// packets wait.
+  virtual void migrate_state(std::span<Nf* const> /*before*/, FlowFilter const& /*is_mine*/) {}
 
   /// The device side; called once per device. InvalidArgument if this configuration cannot run there.
   virtual Result<KernelSide> kernel_side() const;

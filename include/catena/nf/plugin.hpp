@@ -10,7 +10,7 @@
 namespace catena::nf {
 
 /// Raised with every change of a type shared by NFs and the program.
-inline constexpr std::uint32_t kPluginInterface = 13;
+inline constexpr std::uint32_t kPluginInterface = 14;
 
 /// The symbol `catena_nf_plugin` of a shared object, in static storage. Its layout never changes.
 struct Plugin {

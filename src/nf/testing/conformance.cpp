@@ -226,19 +226,20 @@ void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
 }
 
 void ConformanceTest::a_replacement_divides_packets_among_shards_as_before() {
-  static constexpr Shard kFirst{0, 8};
   constexpr std::uint8_t kVariants = 64;
+  constexpr std::uint32_t kShards = 8;
   const auto make_first = [this] {
     Result<Config> config = Config::parse(subject_->yaml, folder_.path("test.yaml"));
     EXPECT_TRUE(config.ok()) << config.status();
-    config->set_shard(kFirst);
+    config->set_shard({0, kShards});
     Result<std::unique_ptr<Nf>> nf = descriptor_.create(*config);
     EXPECT_TRUE(nf.ok()) << nf.status();
     return *std::move(nf);
   };
   const std::unique_ptr<Nf> before = make_first();
   const std::unique_ptr<Nf> after = make_first();
-  ASSERT_EQ(after->prepare_migration(*before), absl::OkStatus());
+  const std::vector<Nf const*> all(kShards, before.get());  // constant data of all shards is the same
+  ASSERT_EQ(after->prepare_migration(all), absl::OkStatus());
   std::vector<Frame> frames;
   for (Frame const& frame : subject_->frames) {
     const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
