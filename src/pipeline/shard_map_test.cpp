@@ -179,6 +179,38 @@ TEST_P(SplitTest, what_is_put_together_again_is_what_was_split) {
   EXPECT_EQ(pool_->free_units(), pool_->arena().units());
 }
 
+TEST_P(SplitTest, kept_units_are_divided_later_in_their_order_as_far_as_units_are_free) {
+  std::uint32_t kept = 0;
+  for (memory::Unit* unit = next_unit(5); unit != nullptr; unit = next_unit(5)) {
+    splitter_->keep(unit);
+    splitter_->flush();
+    ++kept;
+  }
+  EXPECT_GT(kept, 10U);
+  EXPECT_FALSE(splitter_->empty());
+  for (memory::UnitQueue const& queue : in_) {
+    EXPECT_TRUE(queue.empty());
+  }
+  bool is_done = false;
+  for (std::uint32_t round = 0; round < 2 * kept && !(is_done && seen_ == next_index_); ++round) {
+    is_done = splitter_->push_kept();
+    for (std::uint32_t shard = 0; shard < GetParam(); ++shard) {
+      while (pass_on(shard)) {
+      }
+    }
+    while (memory::Unit* whole = merger_->pop()) {
+      expect_next(*whole);
+      release(whole);
+    }
+  }
+  EXPECT_TRUE(is_done);
+  EXPECT_EQ(seen_, next_index_);
+  EXPECT_TRUE(splitter_->empty());
+  EXPECT_TRUE(splitter_->push_kept()) << "again";
+  splitter_->close();
+  EXPECT_EQ(pool_->free_units(), pool_->arena().units());
+}
+
 TEST_P(SplitTest, packets_keep_their_order_however_fast_shards_are) {
   std::vector<std::thread> shards;
   for (std::uint32_t i = 0; i < GetParam(); ++i) {

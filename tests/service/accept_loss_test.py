@@ -66,11 +66,11 @@ class AcceptLoss(ServiceTest):
                             record=record)
 
     def test_state_of_nfs_is_lost_with_a_consent_only(self):
-        for place, more in (("none", "  shards: 2\n"), ("process", "")):
-            nfs = [NAT, FLOWS.replace("isolation: process", f"isolation: {place}")]
-            file = self.run_chain(nfs=f"[{nfs[0]}, {nfs[1]}]")
-            self.chain("a", nfs=f"[{firewall()[1:-1]}, {nfs[0]}, {nfs[1]}]", more=more)
-            losses = ["the state of NF 'nat'"] * (place == "none") + ["the state of NF 'flows'"]
+        for place in ("none", "process"):
+            file = self.run_chain(nfs=f"[{NAT}, {FLOWS}]")
+            nat = NAT.replace("isolation: none", f"isolation: {place}")
+            self.chain("a", nfs=f"[{firewall()[1:-1]}, {nat}, {FLOWS}]")
+            losses = ["the state of NF 'nat'"] * (place == "process") + ["the state of NF 'flows'"]
             self.assert_refused(file, *losses)
             self.assert_accepted(file, *losses)
             self.assertEqual(self.service.ask("DELETE", "/v1/chains/a")[0], 200)
@@ -108,6 +108,13 @@ class AcceptLoss(ServiceTest):
         self.chain("a", nfs=f"[{NAT}, {firewall()[1:-1]}]")
         self.assertEqual(self.dry_run(file)["losses"], [])
         self.assertEqual(self.applied(self.service, file)["losses"], [])
+        flows = FLOWS.replace("isolation: process", "isolation: none")
+        self.chain("a", nfs=f"[{NAT}, {flows}]")
+        self.assertEqual(self.applied(self.service, file)["losses"], [])
+        for shards in (3, 1, 2):
+            self.chain("a", nfs=f"[{NAT}, {flows}]", more=f"  shards: {shards}\n")
+            self.assertEqual(self.dry_run(file)["losses"], [])
+            self.assertEqual(self.applied(self.service, file)["losses"], [])
 
     def test_a_chain_that_does_not_run_has_nothing_to_lose(self):
         record = str(self.folder / "record")
@@ -144,8 +151,9 @@ class AcceptLoss(ServiceTest):
     def test_the_command_names_the_losses(self):
         nfs = f"[{firewall()[1:-1]}, {NAT}]"
         file = self.run_chain(nfs=nfs)
-        self.chain("a", nfs=nfs, more="  shards: 2\n")
-        reason = f"{file}: 'shards' of 'spec' has changed"
+        self.chain("a", nfs=nfs.replace("isolation: none", "isolation: process"))
+        reason = self.dry_run(file)["why_replaced"]
+        self.assertIn("'isolation' of NF 'nat' has changed", reason)
         self.assertEqual(self.cli(self.service, "apply", file, "--dry-run").stdout,
                          f"a: would be replaced: {reason}\n  would lose the state of NF 'nat'\n  needs --accept-loss\n")
         refused = self.cli(self.service, "apply", file, status=1)

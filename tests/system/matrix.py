@@ -33,17 +33,8 @@ class Cell(NamedTuple):
         steps = self.shards.split()
         return int(steps[-1]) + (self.change == "shards" and len(steps) == 1)
 
-    def changes_shards(self):
-        return self.shards_before() != self.shards_after()
-
     def is_in_process(self):
         return self.isolation != "none"
-
-    def is_divided_otherwise(self):
-        """Whether a flow of a stateful NF of the chain's own process is in another shard after the change. A stateful NF
-        of an own process has one process for all shards; a graph with a stateful NF has one shard."""
-        one_after = self.change == "graph"
-        return not self.is_in_process() and self.shards_before() != (1 if one_after else self.shards_after())
 
     def changes_group(self):
         """Whether the process of the NF has other NFs, or another order of them, after the change."""
@@ -74,10 +65,8 @@ RULES = (
      "exports keep the configuration of their start"),
     (lambda cell: cell.nf == "monitor" and cell.is_in_process(), "said",
      "a monitor of an own process exports its flows and restarts empty"),
-    (lambda cell: cell.is_divided_otherwise(), "said",
-     "flows are in other shards after the change, and state stays in its shard"),
     (lambda cell: cell.changes_group(), "said", "the state of a group is kept as a whole, with the same NFs"),
-    (lambda cell: True, "lives", "the state migrates"),
+    (lambda cell: True, "lives", "the state migrates, to other shards too"),
 )
 
 
