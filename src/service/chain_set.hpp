@@ -6,28 +6,23 @@
 #include "io/sink.hpp"
 #include "nf/registry.hpp"
 #include "pipeline/device_servers.hpp"
-#include "pipeline/losses.hpp"
-#include "pipeline/pause.hpp"
 #include "pipeline/report.hpp"
 #include "service/apply_record.hpp"
+#include "service/chain_replacer.hpp"
 #include "service/chain_run.hpp"
-#include "service/retries.hpp"
+#include "service/chain_setup.hpp"
+#include "service/chain_specs.hpp"
+#include "service/chain_table.hpp"
+#include "service/chain_watch.hpp"
 #include "service/state_store.hpp"
-#include "service/user_limits.hpp"
-#include "service/validated_spec.hpp"
 
 #include <catena/core/status.hpp>
 
 #include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 namespace catena::service {
@@ -46,34 +41,23 @@ struct ChainView {
   metrics::Snapshot counts;
 };
 
-/// The chains of a service by name, with their permissions and their remembered state. Thread rule: any thread; one
-/// operation on a name at a time, a second one is rejected.
+/// The operations on the chains of a service. Thread rule: any thread; one operation on a name at a time, a second one
+/// is rejected. It has no mutex of its own: each part says which it has (ChainTable, Claims, Retries, ChainThreads).
 ///
 /// Errors of the operations on a named chain: NotFound if it does not exist, PermissionDenied if it is another user's,
 /// Aborted during another operation on it, and the error of the state folder, after which nothing has changed.
 class ChainSet {
  public:
-  /// `registry` and `servers` must outlive it. `servers`: of the devices of chains; null: devices are opened in this
-  /// process. `sharing`: of each device among the NFs of all chains; nullopt: every NF uses the whole device, or as set
-  /// by its chain. `servers_for`: the clients of a server; must suit the service's `sharing` (see
-  /// runtime::check_servers()).
+  /// `registry` must outlive it. The others: see ChainSetup.
   ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers,
            std::optional<chain::SharingOptions> sharing, runtime::ServersFor servers_for = runtime::ServersFor::kDevice)
-      : registry_(registry),
-        store_(std::move(store)),
-        servers_(servers),
-        sharing_(sharing),
-        partition_plans_(sharing_ ? std::make_shared<share::PartitionPlans>(sharing_->mode) : nullptr),
-        servers_for_(servers_for) {}
-
-  /// Waits for the starts of start_remembered(), and for the watch.
-  ~ChainSet();
+      : setup_(servers, sharing, servers_for),
+        table_(std::move(store)),
+        specs_(registry, table_.history()),
+        replacer_(registry, table_, specs_, setup_),
+        watch_(table_, specs_, replacer_) {}
   ChainSet(ChainSet const&) = delete;
   ChainSet& operator=(ChainSet const&) = delete;
-
-  /// Maximum number of chains, including stopped ones; and of those of one unprivileged user.
-  static constexpr std::size_t kMaxChains = 256;
-  static constexpr std::size_t kMaxChainsOfUser = 32;
 
   /// Starts a chain, or replaces the chain of the same name, and returns when it runs. `name`: the name required in the
   /// file; empty: any. A starting chain is visible to all operations, unless an old chain still runs: then the old one
@@ -96,14 +80,6 @@ class ChainSet {
   /// of chains; Unavailable if the old one does not end; as ChainRun::wait_until_ready() (if the old one had ended, the
   /// chain is then a failed one); Cancelled if the start was ended by stop(), remove() or end_all(), or by `gone`: the
   /// client no longer waits. A chain that did not run before is then unchanged.
-  struct AppliedChain {
-    std::string name;
-    bool is_new;
-    bool is_changed = false;                ///< it continued, with `changes`
-    std::vector<std::string> changes = {};  ///< changed NFs, one per line
-    std::string replace_reason = {};        ///< why a running chain was replaced
-    runtime::Losses losses = {};            ///< of the replacement of a running chain
-  };
   /// FailedPrecondition, too, if options.confirm is set and no chain of this name runs.
   Result<AppliedChain> apply(std::string const& name, SpecSource const& spec, RequestOptions const& options,
                              Caller const& caller, std::stop_token const& gone = {});
@@ -152,7 +128,7 @@ class ChainSet {
 
   /// Ports shared by chains now; empty for a caller without access to all chains.
   std::vector<io::SharedPort> shared_ports(Caller const& caller) const {
-    return is_privileged(caller) ? switches_->list() : std::vector<io::SharedPort>();
+    return is_privileged(caller) ? setup_.shared_ports() : std::vector<io::SharedPort>();
   }
 
   /// Begins to start the chains not stopped before the service ended, each with the rights of its user, and in its own
@@ -168,126 +144,14 @@ class ChainSet {
   bool end_all(std::chrono::milliseconds limit);
 
  private:
-  /// Packets inside a chain are finished in a moment, except for an output without a reader.
-  static constexpr std::chrono::seconds kEndLimit{10};
+  Result<ChainTable::Held> hold_ended(std::string const& name, Caller const& caller);
+  ChainView view_of(ChainEntry const& entry) const;
 
-  struct PresentSpec {
-    std::string revision = {};  ///< see ChainView
-    std::string fallback = {};  ///< the same
-    std::optional<Retries::Clock::time_point> confirm_until = std::nullopt;
-  };
-  struct Entry {
-    ApplyRecord applied;
-    std::vector<Resource> resources;
-    std::shared_ptr<ChainRun> run;  ///< null: not started in this service, or not yet
-    std::string error;              ///< why it cannot run
-    std::string fifo = {};          ///< see Prepared
-    std::string config = {};        ///< chain::effective_text() of the run
-    bool is_live = false;           ///< its rx is a port, which has no end
-    PresentSpec spec = {};
-    bool keeps_placement = false;  ///< another placement would lose NF state, as the log has reported
-  };
-  /// A name reserved by one operation.
-  class ChainLock;
-  struct Claimed {
-    ValidatedSpec* wanted = nullptr;                     ///< the chain that the operation sets up; may be null
-    std::shared_ptr<ChainRun> starting = nullptr;        ///< the run that it waits for, and others may stop
-    std::shared_ptr<std::stop_source> change = nullptr;  ///< of the change of a running chain; null: no such change
-  };
-  Result<ValidatedSpec> prepare_in_turn(SpecSource const& spec, RequestOptions const& options, Caller const& caller,
-                                        std::stop_token const& gone) const;
-
-  Result<SpecRevision> revision_of(ApplyRecord const& applied, std::string const& id) const;
-  Result<SpecSource> spec_of(ApplyRecord const& applied) const;
-  Result<ValidatedSpec> prepare_again(ApplyRecord& applied, std::string const& id) const;
-  Result<ValidatedSpec> prepare_remembered(ApplyRecord& applied, std::string& fallback) const;
-  static Caller rights_for(ApplyRecord const& applied, Caller const& caller);
-  static bool is_lasting(Status const& status);
-  Status need_confirmation(std::optional<Entry> const& old, ApplyRecord& applied) const;
-  void keep_revision(ApplyRecord const& applied, SpecRevision const& revision, std::chrono::seconds confirm);
-  void return_unconfirmed();
-  void return_to_earlier(ApplyRecord const& on_trial);
-  Status try_earlier(ApplyRecord const& on_trial);
-  std::optional<uid_t> tenant_owner(std::string const& tenant) const;
-  bool has_others(ValidatedSpec const& validated, Caller const& caller) const;
-  Status check_chain_lock(ValidatedSpec const& validated, Caller const& caller) const;
-  Status check_room(Caller const& caller) const;
-  Status check_resources(ValidatedSpec const& validated) const;
-  static bool is_running(std::optional<Entry> const& old);
-  static std::string obstacle_to(ApplyRecord const& applied, std::optional<Entry> const& old);
-  Result<bool> change(ApplyRecord const& applied, ValidatedSpec const& validated, Entry const& old,
-                      std::stop_token const& gone, AppliedChain& result);
-  /// The end of apply(); the caller has reserved the name.
-  Status change_or_replace(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
-                           RequestOptions const& options, std::stop_token const& gone, AppliedChain& result);
-  /// As apply(); the caller has reserved the name.
-  Status replace(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
-                 std::stop_token const& gone, AppliedChain& result);
-  struct Swap {
-    Status status = {};
-    bool is_done = false;       ///< the old chain is gone, whether or not the new one runs
-    std::string obstacle = {};  ///< why no takeover is possible, and the old chain continues; empty: no obstacle
-    std::vector<std::string> restarted_nfs = {};  ///< NFs whose state a takeover loses
-  };
-  Status run_again(Entry const& old, Status const& status);
-  Swap make_and_swap(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
-                     std::stop_token const& gone);
-  Swap take_over(ApplyRecord const& applied, ValidatedSpec validated, Entry const& old, std::stop_token const& gone);
-  static runtime::Losses losses_of(ValidatedSpec const& validated, Entry const& old, std::string obstacle);
-  /// The run replaced by a starting chain.
-  struct Before {
-    std::shared_ptr<ChainRun> run;  ///< null: nothing ran in this service
-    std::string fifo;               ///< see Prepared
-    bool ends_first = false;
-    bool is_taken_over = false;  ///< the new run takes over its ports, and it ends then
-  };
-  Swap start_and_swap(ApplyRecord const& applied, ValidatedSpec validated, Before const& before,
-                      std::stop_token const& gone = {});
-  void set_starting(std::string const& name, std::shared_ptr<ChainRun> run,
-                    std::shared_ptr<std::stop_source> change = nullptr);
-  Status preview_replacement(ApplyRecord const& applied, ValidatedSpec validated, std::optional<Entry> const& old,
-                             std::stop_token const& gone, AppliedChain& result) const;
-  Status set_up(ApplyRecord const& applied, ValidatedSpec& validated) const;
-  Status announce(Entry const& entry, bool is_seen);
-  void withdraw(Entry const& entry);
-  static Status end(std::string const& name, ChainRun& run, std::string const& fifo);
-  Swap given_up(ApplyRecord applied, Status status);
-  Status abort_start(std::string const& name, std::unique_lock<std::mutex>& lock);
-  Status share_device(ValidatedSpec& validated) const;
-  void put(Entry entry);
-  void start_again(ApplyRecord applied);
-  void work_in_thread(std::string const& name, ChainLock chain_lock, std::function<void()> work);
-  void join_ended_starts();
-  static bool is_retried(Entry const& entry);
-  void retry_failed();
-  bool has_chain_locks() const;
-  void remember_finished();
-  void watch();
-  void replan(std::string const& name, std::shared_ptr<ChainRun> const& run);
-  std::vector<std::shared_ptr<ChainRun>> runs() const;
-  std::vector<std::shared_ptr<ChainRun>> starting_runs() const;
-  Result<Entry> known(std::string const& name, Caller const& caller) const;
-  Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
-  ChainView view_of(Entry const& entry, std::optional<std::chrono::seconds> retry) const;
-
-  nf::Registry const& registry_;
-  StateStore store_;
-  device::remote::ServerPool* servers_;
-  std::optional<chain::SharingOptions> sharing_;
-  std::shared_ptr<share::PartitionPlans> partition_plans_;  ///< of all chains; null without sharing_
-  runtime::ServersFor servers_for_;
-  mutable UserTurns turns_;  ///< for reading and checking a file
-  std::shared_ptr<io::SharedPortRegistry> switches_ = io::make_shared_port_registry();
-  mutable std::mutex mutex_;  ///< guards the following members, and store_
-  std::map<std::string, Entry> chains_;
-  bool is_ending_ = false;
-  Retries retries_;
-  std::map<std::string, std::thread> starting_;  ///< by name of the chain; one whose name is free has ended
-  runtime::Pause watch_pause_;
-  std::thread watch_;
-  mutable std::mutex chain_locks_mutex_;    ///< guards the following members; locked after mutex_
-  std::map<std::string, Claimed> claimed_;  ///< names reserved by an operation
-  std::condition_variable chain_lock_ended_;
+  ChainSetup setup_;
+  ChainTable table_;
+  ChainSpecs specs_;
+  ChainReplacer replacer_;
+  ChainWatch watch_;
 };
 
 }  // namespace catena::service

@@ -5,13 +5,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
 namespace catena::service {
 
 /// When failed chains are started again: after 1 s, and after twice as long with each further failure, up to kLongest.
-/// A chain that has run for kLongest is a good one again. One thread at a time.
+/// A chain that has run for kLongest is a good one again. Any thread; no other mutex is locked with its mutex.
 class Retries {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,6 +20,7 @@ class Retries {
 
   /// To be called regularly for each chain. Whether a failed chain is to be started now.
   bool is_due(std::string const& name, bool is_failed, Clock::time_point now) {
+    const std::lock_guard lock(mutex_);
     if (!is_failed) {
       const auto found = chains_.find(name);
       if (found != chains_.end()) {
@@ -42,10 +44,14 @@ class Retries {
   }
 
   /// Forgets a chain that a user has stopped or removed.
-  void forget(std::string const& name) { chains_.erase(name); }
+  void forget(std::string const& name) {
+    const std::lock_guard lock(mutex_);
+    chains_.erase(name);
+  }
 
   /// Until the next start; nullopt: no start is planned.
   std::optional<std::chrono::seconds> left(std::string const& name, Clock::time_point now) const {
+    const std::lock_guard lock(mutex_);
     const auto found = chains_.find(name);
     if (found == chains_.end() || !found->second.is_waiting) {
       return std::nullopt;
@@ -65,6 +71,7 @@ class Retries {
     return std::chrono::seconds(1U << std::min(failures, kMostDoublings));
   }
 
+  mutable std::mutex mutex_;
   std::map<std::string, Chain> chains_;
 };
 

@@ -51,8 +51,7 @@ Json parse_request(std::string const& body) {
       body, [](int depth, Json::parse_event_t /*event*/, Json const& /*parsed*/) { return depth <= kMaxDepth; }, false);
 }
 
-HttpResponse applied_answer(Exchange const& exchange, Result<ChainSet::AppliedChain> const& applied,
-                            bool is_dry_run = false) {
+HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const& applied, bool is_dry_run = false) {
   if (!applied.ok()) {
     return error_answer(applied.status());
   }
@@ -96,8 +95,8 @@ Result<RequestOptions> consents_of(HttpRequest const& asked, std::string* revisi
   return options;
 }
 
-using Again = Result<ChainSet::AppliedChain> (ChainSet::*)(std::string const&, RequestOptions const&, Caller const&,
-                                                           std::stop_token const&);
+using Again = Result<AppliedChain> (ChainSet::*)(std::string const&, RequestOptions const&, Caller const&,
+                                                 std::stop_token const&);
 
 HttpResponse apply_again(Exchange const& exchange, Again again) {
   const Result<RequestOptions> consents = consents_of(exchange.request);

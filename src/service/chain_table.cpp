@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/chain_table.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace catena::service {
+namespace {
+
+Status is_ending_error() { return absl::UnavailableError("the service is ending"); }
+
+}  // namespace
+
+/// With the mutex. The first user to apply one of the tenant's chains.
+std::optional<uid_t> ChainTable::tenant_owner(std::string const& tenant) const {
+  for (auto const& [name, entry] : chains_) {
+    if (entry.applied.tenant == tenant) {
+      return entry.applied.tenant_uid;
+    }
+  }
+  return std::nullopt;
+}
+
+/// With the mutex. Whether the tenant is another user's, who has a chain of it or is about to.
+bool ChainTable::has_others(ValidatedSpec const& validated, Caller const& caller) const {
+  std::string const& tenant = validated.config.tenant;
+  if (tenant_owner(tenant).value_or(caller.uid) != caller.uid) {
+    return true;
+  }
+  return std::ranges::any_of(claims_.wanted(), [&](auto const& each) {
+    return each.second.tenant == tenant && each.second.uid != caller.uid;
+  });
+}
+
+/// With the mutex. Whether name, tenant, ports and outputs are the caller's to have.
+Result<std::optional<ChainEntry>> ChainTable::check_here(ValidatedSpec const& validated, Caller const& caller) const {
+  const auto of_name = chains_.find(validated.config.name);
+  if (of_name != chains_.end() && !may_touch(of_name->second.applied, caller)) {
+    return absl::PermissionDeniedError(concat("chain '", validated.config.name, "' is another user's"));
+  }
+  if (has_others(validated, caller) && !is_privileged(caller)) {
+    return absl::PermissionDeniedError(concat("tenant '", validated.config.tenant, "' is another user's"));
+  }
+  CATENA_RETURN_IF_ERROR(of_name == chains_.end() ? check_room(caller) : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(check_resources(validated));
+  return of_name == chains_.end() ? std::optional<ChainEntry>() : std::optional(of_name->second);
+}
+
+/// With the mutex. Whether there is room for one chain more of this user.
+Status ChainTable::check_room(Caller const& caller) const {
+  const auto of_user = std::count_if(chains_.begin(), chains_.end(), [&caller](auto const& chain) {
+    return chain.second.applied.caller.uid == caller.uid;
+  });
+  if (chains_.size() >= kMaxChains ||
+      (!is_privileged(caller) && static_cast<std::size_t>(of_user) >= kMaxChainsOfUser)) {
+    return absl::ResourceExhaustedError(concat("the service has ", chains_.size(), " chains, ", of_user,
+                                               " of them yours; it has room for ", kMaxChains, ", ", kMaxChainsOfUser,
+                                               " of one user; delete one"));
+  }
+  return absl::OkStatus();
+}
+
+/// With the mutex. Whether other chains leave it what it wants.
+Status ChainTable::check_resources(ValidatedSpec const& validated) const {
+  const auto check = [&validated](std::string const& name, std::vector<Resource> const& resources) {
+    const std::string why = name == validated.config.name ? std::string() : clash(validated.resources, resources, name);
+    return why.empty() ? absl::OkStatus() : absl::AlreadyExistsError(why);
+  };
+  for (auto const& [name, entry] : chains_) {
+    const bool holds = entry.run != nullptr &&
+                       (entry.run->state() == ChainState::kStarting || entry.run->state() == ChainState::kRunning);
+    CATENA_RETURN_IF_ERROR(holds ? check(name, entry.resources) : absl::OkStatus());
+  }
+  for (auto const& [name, wanted] : claims_.wanted()) {
+    CATENA_RETURN_IF_ERROR(check(name, wanted.resources));
+  }
+  return absl::OkStatus();
+}
+
+/// With the mutex.
+Result<ChainEntry> ChainTable::find_here(std::string const& name, Caller const& caller) const {
+  const auto found = chains_.find(name);
+  if (found == chains_.end()) {
+    return absl::NotFoundError(concat("no chain is named '", name, "'"));
+  }
+  if (!may_touch(found->second.applied, caller)) {
+    return absl::PermissionDeniedError(concat("chain '", name, "' is another user's"));
+  }
+  return found->second;
+}
+
+/// With the mutex, so that a name found free still is.
+Result<Claims::Claim> ChainTable::claim_here(std::string const& name) {
+  return is_ending_ ? Result<Claims::Claim>(is_ending_error()) : claims_.take(name);
+}
+
+/// With the mutex.
+void ChainTable::want_here(ValidatedSpec const& validated, ApplyRecord& applied) {
+  claims_.want(applied.name, {validated.config.tenant, validated.caller.uid, validated.resources});
+  applied.tenant_uid = tenant_owner(applied.tenant).value_or(applied.caller.uid);
+}
+
+Result<ChainEntry> ChainTable::find(std::string const& name, Caller const& caller) const {
+  const std::lock_guard lock(mutex_);
+  return find_here(name, caller);
+}
+
+std::vector<ChainEntry> ChainTable::list(Caller const& caller) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ChainEntry> entries;
+  for (auto const& [name, entry] : chains_) {
+    if (may_touch(entry.applied, caller)) {
+      entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+std::vector<std::string> ChainTable::names_of(std::function<bool(ChainEntry const&)> const& is_wanted) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (auto const& [name, entry] : chains_) {
+    if (is_wanted(entry)) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::shared_ptr<ChainRun>> ChainTable::runs() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<ChainRun>> runs;
+  for (auto const& [name, entry] : chains_) {
+    if (entry.run != nullptr) {
+      runs.push_back(entry.run);
+    }
+  }
+  return runs;
+}
+
+Result<ChainTable::Held> ChainTable::reserve(ValidatedSpec const& validated, ApplyRecord& applied) {
+  const std::lock_guard lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(std::optional<ChainEntry> before, check_here(validated, applied.caller));
+  CATENA_ASSIGN_OR_RETURN(Claims::Claim claim, claim_here(applied.name));
+  want_here(validated, applied);
+  return Held{std::move(claim), std::move(before)};
+}
+
+Status ChainTable::want(ValidatedSpec const& validated, ApplyRecord& applied) {
+  const std::lock_guard lock(mutex_);
+  CATENA_RETURN_IF_ERROR(check_here(validated, applied.caller).status());
+  want_here(validated, applied);
+  return absl::OkStatus();
+}
+
+Result<std::optional<ChainEntry>> ChainTable::check(ValidatedSpec const& validated, Caller const& caller) const {
+  const std::lock_guard lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(std::optional<ChainEntry> before, check_here(validated, caller));
+  CATENA_RETURN_IF_ERROR(is_ending_ ? is_ending_error() : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(claims_.contains(validated.config.name) ? Claims::taken(validated.config.name)
+                                                                 : absl::OkStatus());
+  return before;
+}
+
+Result<ChainTable::Held> ChainTable::hold(std::string const& name, Caller const& caller) {
+  const std::lock_guard lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(ChainEntry entry, find_here(name, caller));
+  CATENA_ASSIGN_OR_RETURN(Claims::Claim claim, claim_here(name));
+  return Held{std::move(claim), std::move(entry)};
+}
+
+Result<Claims::Start> ChainTable::start_of(std::string const& name, Caller const& caller) const {
+  const std::lock_guard lock(mutex_);
+  CATENA_RETURN_IF_ERROR(find_here(name, caller).status());
+  return claims_.start_of(name);
+}
+
+Status ChainTable::remember(ApplyRecord const& applied) {
+  const std::lock_guard lock(mutex_);
+  return is_ending_ ? is_ending_error() : store_.save(applied);
+}
+
+Status ChainTable::update(ApplyRecord applied) {
+  const std::lock_guard lock(mutex_);
+  CATENA_RETURN_IF_ERROR(store_.save(applied));
+  chains_[applied.name].applied = std::move(applied);
+  return absl::OkStatus();
+}
+
+void ChainTable::put(ChainEntry entry) {
+  const std::lock_guard lock(mutex_);
+  std::swap(chains_[entry.applied.name], entry);  // what was there ends without the mutex
+}
+
+void ChainTable::edit(std::string const& name, std::function<void(ChainEntry&)> const& change) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = chains_.find(name); found != chains_.end()) {
+    change(found->second);
+  }
+}
+
+Status ChainTable::announce(ChainEntry const& entry, bool is_seen) {
+  ChainEntry replaced;  // ended without the mutex
+  const std::lock_guard lock(mutex_);
+  if (is_ending_) {
+    return is_ending_error();
+  }
+  claims_.set_start(entry.applied.name, {entry.run});
+  if (is_seen) {
+    replaced = std::exchange(chains_[entry.applied.name], entry);
+  }
+  return absl::OkStatus();
+}
+
+Status ChainTable::restore(std::string const& name, std::optional<ChainEntry> before) {
+  std::map<std::string, ChainEntry>::node_type given_up;  // ended without the mutex
+  const std::lock_guard lock(mutex_);
+  given_up = chains_.extract(name);
+  if (!before) {
+    return store_.remove(name);
+  }
+  const Status saved = store_.save(before->applied);
+  chains_[name] = *std::move(before);
+  return saved;
+}
+
+Status ChainTable::forget(std::string const& name) {
+  const std::lock_guard lock(mutex_);
+  return store_.remove(name);
+}
+
+void ChainTable::erase(std::string const& name) {
+  std::map<std::string, ChainEntry>::node_type deleted;  // ended without the mutex: a device server may end with it
+  const std::lock_guard lock(mutex_);
+  deleted = chains_.extract(name);
+}
+
+std::vector<ApplyRecord> ChainTable::load() {
+  std::vector<ApplyRecord> all;
+  for (StateStore::Loaded const& loaded : store_.load()) {
+    if (!loaded.applied.ok()) {
+      spdlog::error("{}: not written by the service, so its chain is not started: {}", loaded.path,
+                    std::string(loaded.applied.status().message()));
+      continue;
+    }
+    put({*loaded.applied, {}, nullptr, {}});
+    if (!loaded.applied->is_stopped) {
+      all.push_back(*loaded.applied);
+    }
+  }
+  return all;
+}
+
+void ChainTable::end() {
+  const std::lock_guard lock(mutex_);
+  is_ending_ = true;
+  for (auto& [name, entry] : chains_) {
+    if (entry.run == nullptr || entry.run->state() != ChainState::kFinished || entry.applied.is_stopped) {
+      continue;
+    }
+    entry.applied.is_stopped = true;
+    if (const Status saved = store_.save(entry.applied); !saved.ok()) {
+      spdlog::error("{}: {}", name, std::string(saved.message()));
+    }
+  }
+}
+
+bool ChainTable::is_ending() const {
+  const std::lock_guard lock(mutex_);
+  return is_ending_;
+}
+
+}  // namespace catena::service
