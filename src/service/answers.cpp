@@ -2,7 +2,6 @@
 #include "service/answers.hpp"
 
 namespace catena::service {
-namespace {
 
 unsigned http_status(Status const& status) {
   switch (status.code()) {
@@ -24,8 +23,6 @@ unsigned http_status(Status const& status) {
       return kHttpFailed;
   }
 }
-
-}  // namespace
 
 HttpResponse error_answer(Status const& status) { return error_response(http_status(status), status); }
 

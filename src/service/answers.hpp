@@ -10,9 +10,11 @@ namespace catena::service {
 
 inline constexpr unsigned kHttpOk = 200;
 inline constexpr unsigned kHttpCreated = 201;
+inline constexpr unsigned kHttpFirstError = 400;
 inline constexpr unsigned kHttpNotFound = 404;
 inline constexpr unsigned kHttpFailed = 500;
 
+unsigned http_status(Status const& error);
 /// The HTTP status of the error, with the error as JSON.
 HttpResponse error_answer(Status const& status);
 HttpResponse json_answer(nlohmann::ordered_json const& body, unsigned status = kHttpOk);

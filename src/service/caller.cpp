@@ -48,6 +48,12 @@ Result<Caller> caller_of(int socket) {
   return caller;
 }
 
+pid_t process_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 Caller own_user() { return {::geteuid(), ::getegid(), {}}; }
 
 bool is_privileged(Caller const& caller) { return caller.uid == 0 || caller.uid == ::geteuid(); }

@@ -22,6 +22,9 @@ struct Caller {
 /// Unavailable if the kernel does not report it.
 Result<Caller> caller_of(int socket);
 
+/// The process that connected; 0: the kernel does not report it.
+pid_t process_of(int socket);
+
 /// The service itself.
 Caller own_user();
 

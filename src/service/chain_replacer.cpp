@@ -328,6 +328,7 @@ Status ChainReplacer::run_again(ChainEntry const& old, Status const& status) {
     return absl::OkStatus();
   };
   const Status again = start();
+  audit_.add_own("fallback", applied.name, old.spec.revision, again);
   const std::string outcome =
       again.ok() ? "the chain has been started again with its earlier spec; packets were lost meanwhile"
                  : concat("its earlier spec does not start either: ", std::string(again.message()));
@@ -351,6 +352,7 @@ void ChainReplacer::move(ChainEntry const& entry, runtime::Replacement replaceme
                                    {entry.run, entry.fifo, false, true});
   if (swap.is_done) {
     table_.edit(name, [&entry](ChainEntry& moved) { moved.spec = entry.spec; });
+    audit_.add_own("place", name, entry.spec.revision, absl::OkStatus());
     spdlog::info("{}: placement changed: {}", name, replacement.why);
   } else if (!swap.restarted_nfs.empty()) {
     spdlog::warn("{}: placement not changed ({}), now and later, because this would lose {}", name, replacement.why,

@@ -3,6 +3,7 @@
 
 #include "nf/registry.hpp"
 #include "pipeline/losses.hpp"
+#include "service/audit_log.hpp"
 #include "service/chain_setup.hpp"
 #include "service/chain_specs.hpp"
 #include "service/chain_table.hpp"
@@ -46,8 +47,9 @@ Status as_callers(Status const& status);
 class ChainReplacer {
  public:
   /// All must outlive it.
-  ChainReplacer(nf::Registry const& registry, ChainTable& table, ChainSpecs const& specs, ChainSetup const& setup)
-      : registry_(registry), table_(table), specs_(specs), setup_(setup) {}
+  ChainReplacer(nf::Registry const& registry, ChainTable& table, ChainSpecs const& specs, ChainSetup const& setup,
+                AuditLog& audit)
+      : registry_(registry), table_(table), specs_(specs), setup_(setup), audit_(audit) {}
 
   /// The end of ChainSet::apply(). `old`: the chain of this name.
   Status apply(ApplyRecord const& applied, ValidatedSpec validated, std::optional<ChainEntry> const& old,
@@ -95,6 +97,7 @@ class ChainReplacer {
   ChainTable& table_;
   ChainSpecs const& specs_;
   ChainSetup const& setup_;
+  AuditLog& audit_;  ///< of acts without a request
 };
 
 }  // namespace catena::service

@@ -8,6 +8,7 @@
 #include "pipeline/device_servers.hpp"
 #include "pipeline/report.hpp"
 #include "service/apply_record.hpp"
+#include "service/audit_log.hpp"
 #include "service/chain_replacer.hpp"
 #include "service/chain_run.hpp"
 #include "service/chain_setup.hpp"
@@ -48,14 +49,14 @@ struct ChainView {
 /// Aborted during another operation on it, and the error of the state folder, after which nothing has changed.
 class ChainSet {
  public:
-  /// `registry` must outlive it. The others: see ChainSetup.
-  ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers,
+  /// `registry` and `audit` must outlive it. The others: see ChainSetup.
+  ChainSet(nf::Registry const& registry, StateStore store, AuditLog& audit, device::remote::ServerPool* servers,
            std::optional<chain::SharingOptions> sharing, runtime::ServersFor servers_for = runtime::ServersFor::kDevice)
       : setup_(servers, sharing, servers_for),
         table_(std::move(store)),
         specs_(registry, table_.history()),
-        replacer_(registry, table_, specs_, setup_),
-        watch_(table_, specs_, replacer_) {}
+        replacer_(registry, table_, specs_, setup_, audit),
+        watch_(table_, specs_, replacer_, audit) {}
   ChainSet(ChainSet const&) = delete;
   ChainSet& operator=(ChainSet const&) = delete;
 

@@ -120,7 +120,11 @@ void ChainWatch::start_in_thread(ApplyRecord const& applied, Claims::Claim claim
 void ChainWatch::start_again(ApplyRecord applied) {
   const ApplyRecord remembered = applied;
   std::string fallback;
-  if (const Status status = start_spec(applied, fallback); !status.ok() && !absl::IsCancelled(status)) {
+  const Status status = start_spec(applied, fallback);
+  const Result<ChainEntry> started = table_.find(applied.name, own_user());
+  audit_.add_own(status.ok() && !fallback.empty() ? "fallback" : "start", applied.name,
+                 status.ok() && started.ok() ? started->spec.revision : "", status);
+  if (!status.ok() && !absl::IsCancelled(status)) {
     spdlog::error("{}: does not start again: {}", applied.name, std::string(status.message()));
     table_.put({remembered, {}, nullptr, std::string(status.message())});
   } else if (status.ok()) {
@@ -139,6 +143,7 @@ Status ChainWatch::start_spec(ApplyRecord& applied, std::string& fallback) {
 void ChainWatch::return_to_earlier(ApplyRecord const& on_trial) {
   spdlog::warn("{}: its spec was not confirmed", on_trial.name);
   const Status status = try_earlier(on_trial);
+  audit_.add_own("return", on_trial.name, on_trial.unconfirmed, status);
   if (status.ok()) {
     spdlog::warn("{}: has returned to revision {}", on_trial.name, on_trial.unconfirmed);
     return;

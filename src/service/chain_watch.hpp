@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeline/pause.hpp"
+#include "service/audit_log.hpp"
 #include "service/chain_replacer.hpp"
 #include "service/chain_specs.hpp"
 #include "service/chain_table.hpp"
@@ -22,8 +23,8 @@ namespace catena::service {
 class ChainWatch {
  public:
   /// All must outlive it.
-  ChainWatch(ChainTable& table, ChainSpecs const& specs, ChainReplacer& replacer)
-      : table_(table), specs_(specs), replacer_(replacer) {}
+  ChainWatch(ChainTable& table, ChainSpecs const& specs, ChainReplacer& replacer, AuditLog& audit)
+      : table_(table), specs_(specs), replacer_(replacer), audit_(audit) {}
   /// Waits for all its work.
   ~ChainWatch();
   ChainWatch(ChainWatch const&) = delete;
@@ -59,6 +60,7 @@ class ChainWatch {
   ChainTable& table_;
   ChainSpecs const& specs_;
   ChainReplacer& replacer_;
+  AuditLog& audit_;
   Retries retries_;
   ChainThreads threads_;
   runtime::Pause pause_;

@@ -77,8 +77,45 @@ Status check_access(Route const& route, ChainSet const& chains, std::string cons
              : absl::OkStatus();
 }
 
-HttpResponse dispatch(ChainSet& chains, std::string const& version, HttpRequest const& request, Caller const& caller,
-                      Filter filter) {
+/// Keeps what libraries throw (out of memory) away from the server's C code.
+HttpResponse protected_from(HttpRequest const& request, auto const& work) {
+  try {
+    return work();
+  } catch (std::exception const& error) {
+    spdlog::error("{}: {}", concat(request.method, " ", request.path), error.what());
+    return error_response(kHttpFailed, absl::InternalError(error.what()));
+  }
+}
+
+/// Logs what was refused.
+HttpResponse guarded(HttpRequest const& request, auto const& work) {
+  return protected_from(request, [&] {
+    HttpResponse response = work();
+    if (response.status >= kHttpFirstError) {
+      const Json body = Json::parse(response.body, nullptr, false);
+      spdlog::warn("{}: {} {}", concat(request.method, " ", request.path), response.status, body.value("error", ""));
+    }
+    return response;
+  });
+}
+
+/// What clients may not do is audited, too.
+void audit(AuditLog& log, Route const& route, std::string name, HttpRequest const& request, Caller const& caller,
+           HttpResponse const& response) {
+  if (route.operation.empty() || response.is_dry_run) {
+    return;
+  }
+  const Json answer = Json::parse(response.body, nullptr, false);
+  const auto text = [&answer](const char* key) {
+    const auto found = answer.find(key);
+    return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const bool is_refused = response.status >= kHttpFirstError;
+  log.add({std::string(route.operation), name.empty() ? text("name") : std::move(name), text("revision"), caller.uid,
+           process_of(request.socket), response.status, is_refused ? text("error") : std::string()});
+}
+
+HttpResponse dispatch(Controlled const& service, HttpRequest const& request, Caller const& caller, Filter filter) {
   // the head of what GET gives (RFC 9110, section 9.3.2); the server leaves out the body
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::string allowed;
@@ -88,8 +125,17 @@ HttpResponse dispatch(ChainSet& chains, std::string const& version, HttpRequest 
       continue;
     }
     if (method == route.method) {
-      const Status may = check_access(route, chains, *name, caller);
-      return may.ok() ? route.handler({chains, version, request, caller, *std::move(name)}) : error_answer(may);
+      const Status may = check_access(route, service.chains, *name, caller);
+      HttpResponse response =
+          may.ok()
+              ? protected_from(
+                    request,
+                    [&] {
+                      return route.handler({service.chains, service.audit, service.version, request, caller, *name});
+                    })
+              : error_answer(may);
+      audit(service.audit, route, *std::move(name), request, caller, response);
+      return response;
     }
     allowed += concat(allowed.empty() ? "" : ", ", route.method);
   }
@@ -98,24 +144,9 @@ HttpResponse dispatch(ChainSet& chains, std::string const& version, HttpRequest 
                          : other_method(allowed);
 }
 
-/// Logs what was refused, and keeps what libraries throw (out of memory) away from the server's C code.
-HttpResponse guarded(HttpRequest const& request, auto const& work) {
-  try {
-    HttpResponse response = work();
-    if (response.status >= 400) {
-      const Json body = Json::parse(response.body, nullptr, false);
-      spdlog::warn("{}: {} {}", concat(request.method, " ", request.path), response.status, body.value("error", ""));
-    }
-    return response;
-  } catch (std::exception const& error) {
-    spdlog::error("{}: {}", concat(request.method, " ", request.path), error.what());
-    return error_response(kHttpFailed, absl::InternalError(error.what()));
-  }
-}
-
 }  // namespace
 
-HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRequest const& request) {
+HttpResponse answer_control(Controlled const& service, HttpRequest const& request) {
   return guarded(request, [&] {
     const Result<Caller> caller = caller_of(request.socket);
     if (!caller.ok()) {
@@ -127,12 +158,12 @@ HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRe
                                                              " and cannot take the rights of user ", caller->uid,
                                                              "; only a service started by root serves many users")));
     }
-    return dispatch(chains, version, request, *caller, is_any);
+    return dispatch(service, request, *caller, is_any);
   });
 }
 
-HttpResponse answer_metrics(ChainSet& chains, std::string const& version, HttpRequest const& request) {
-  return guarded(request, [&] { return dispatch(chains, version, request, own_user(), is_for_network); });
+HttpResponse answer_metrics(Controlled const& service, HttpRequest const& request) {
+  return guarded(request, [&] { return dispatch(service, request, own_user(), is_for_network); });
 }
 
 }  // namespace catena::service

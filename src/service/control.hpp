@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "service/audit_log.hpp"
 #include "service/chain_set.hpp"
 #include "service/http_server.hpp"
 
@@ -9,10 +10,18 @@
 /// The responses of the service, by the table of routes.
 namespace catena::service {
 
-/// For a request from the control socket. The socket identifies the client.
-HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRequest const& request);
+/// The service of the requests.
+struct Controlled {
+  ChainSet& chains;
+  AuditLog& audit;
+  std::string version;
+};
+
+/// For a request from the control socket. The socket identifies the client. A request of a route with an operation is
+/// audited, whatever its answer, except for a dry run.
+HttpResponse answer_control(Controlled const& service, HttpRequest const& request);
 
 /// For a request from the network: only routes with Access::kNetwork exist.
-HttpResponse answer_metrics(ChainSet& chains, std::string const& version, HttpRequest const& request);
+HttpResponse answer_metrics(Controlled const& service, HttpRequest const& request);
 
 }  // namespace catena::service

@@ -30,11 +30,13 @@ struct Help {
   std::string_view text;
 };
 
+constexpr std::string_view kAuditLost = "catena_audit_lost_lines_total";
 constexpr std::string_view kPortFrames = "catena_port_frames_total";
 constexpr std::string_view kPortDrops = "catena_port_dropped_frames_total";
 constexpr std::string_view kPortBusy = "catena_port_busy_ns_total";
 
 constexpr std::array kHelp{
+    Help{kAuditLost, "Lines missing in the file of the audit, as its disk was full."},
     Help{kPortFrames, "Frames received by a shared port."},
     Help{kPortDrops, "Frames dropped by a shared port before they were assigned to a chain, by reason."},
     Help{kPortBusy, "Busy time of the thread of a shared port."},
@@ -162,12 +164,13 @@ class Families {
 class ChainCollector final : public prometheus::Collectable {
  public:
   ChainCollector(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
-                 std::string const& version)
-      : chains_(chains), ports_(ports), version_(version) {}
+                 ServiceFacts const& service)
+      : chains_(chains), ports_(ports), service_(service) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override {
     Families families;
-    families.add_info("catena_build_info", "The version of Catena; always 1.", {{"version", version_}}, true);
+    families.add_info("catena_build_info", "The version of Catena; always 1.", {{"version", service_.version}}, true);
+    families.add(kAuditLost, {}, service_.lost_audit_lines);
     for (ChainView const& chain : chains_) {
       const prometheus::ClientMetric::Label of_chain{"chain", chain.applied.name};
       for (const ChainState state : kChainStates) {
@@ -206,15 +209,15 @@ class ChainCollector final : public prometheus::Collectable {
 
   std::vector<ChainView> const& chains_;
   std::vector<io::SharedPort> const& ports_;
-  std::string const& version_;
+  ServiceFacts const& service_;
 };
 
 }  // namespace
 
 std::string exposition(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
-                       std::string const& version) {
+                       ServiceFacts const& service) {
   return prometheus::TextSerializer().prometheus::Serializer::Serialize(
-      ChainCollector(chains, ports, version).Collect());
+      ChainCollector(chains, ports, service).Collect());
 }
 
 }  // namespace catena::service

@@ -9,11 +9,17 @@
 
 namespace catena::service {
 
+/// Facts of the service itself.
+struct ServiceFacts {
+  std::string version;
+  std::uint64_t lost_audit_lines = 0;
+};
+
 /// The counts of chains in the text format of Prometheus (0.0.4): every sample with the label `chain` besides its own,
 /// nanoseconds as seconds (`catena_latency_ns` is the histogram `catena_latency_seconds`), catena_chain_state, which is
-/// 1 for the current state of a chain, and catena_build_info. Of shared ports, the counts outside of any chain, with
+/// 1 for the current state of a chain, and the facts. Of shared ports, the counts outside of any chain, with
 /// the label `port`.
 std::string exposition(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
-                       std::string const& version);
+                       ServiceFacts const& service);
 
 }  // namespace catena::service

@@ -23,7 +23,9 @@ ChainView chain(std::string const& name) {
 }
 
 TEST(Exposition, of_no_chains_has_the_version) {
-  EXPECT_EQ(exposition({}, {}, "1.2.3"),
+  EXPECT_EQ(exposition({}, {}, {"1.2.3"}),
+            "# HELP catena_audit_lost_lines_total Lines missing in the file of the audit, as its disk was full.\n"
+            "# TYPE catena_audit_lost_lines_total counter\ncatena_audit_lost_lines_total 0\n"
             "# HELP catena_build_info The version of Catena; always 1.\n# TYPE catena_build_info gauge\n"
             "catena_build_info{version=\"1.2.3\"} 1\n");
 }
@@ -31,7 +33,7 @@ TEST(Exposition, of_no_chains_has_the_version) {
 TEST(Exposition, samples_have_the_chain_and_their_own_labels) {
   ChainView view = chain("a");
   view.counts.add("catena_nf_dropped_packets_total", {{"nf", "fw"}, {"reason", "no_rule"}}, 7);
-  const std::string text = exposition({view, chain("b")}, {}, "1");
+  const std::string text = exposition({view, chain("b")}, {}, {"1"});
   EXPECT_THAT(text, HasSubstr("# TYPE catena_nf_dropped_packets_total counter\n"
                               "catena_nf_dropped_packets_total{chain=\"a\",nf=\"fw\",reason=\"no_rule\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("catena_chain_state{chain=\"b\",state=\"running\"} 1\n"));
@@ -46,7 +48,7 @@ TEST(Exposition, a_family_is_in_one_place_and_the_same_labels_once) {
     view->counts.add("catena_tx_packets_total", {}, 2);
     view->counts.add("catena_rx_packets_total", {}, 3);
   }
-  const std::string text = exposition({a, b}, {}, "1");
+  const std::string text = exposition({a, b}, {}, {"1"});
   EXPECT_THAT(text, HasSubstr("catena_rx_packets_total{chain=\"a\"} 4\ncatena_rx_packets_total{chain=\"b\"} 4\n"));
   EXPECT_EQ(text.find("# TYPE catena_rx_packets_total"), text.rfind("# TYPE catena_rx_packets_total"));
 }
@@ -61,7 +63,7 @@ TEST(Exposition, nanoseconds_become_seconds) {
   times.add(60'000'000'000);
   view.counts.add("catena_latency_ns", times);
   view.report.emplace();
-  const std::string text = exposition({view}, {}, "1");
+  const std::string text = exposition({view}, {}, {"1"});
   EXPECT_THAT(text, HasSubstr("catena_stage_busy_seconds_total{chain=\"a\",stage=\"rx\"} 1.5\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE catena_rx_paused_seconds_total counter\n"
                               "catena_rx_paused_seconds_total{chain=\"a\"} 2.5\n"));
@@ -81,7 +83,7 @@ TEST(Exposition, shared_ports_have_what_no_chain_counts) {
   port.unmatched = 3;
   port.port.missed = 2;
   port.busy_ns = 500'000'000;
-  const std::string text = exposition({}, {port}, "1");
+  const std::string text = exposition({}, {port}, {"1"});
   EXPECT_THAT(text, HasSubstr("catena_port_frames_total{port=\"interface eth0\"} 10\n"));
   EXPECT_THAT(text, HasSubstr("catena_port_dropped_frames_total{port=\"interface eth0\",reason=\"unmatched\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("catena_port_dropped_frames_total{port=\"interface eth0\",reason=\"backlog_full\"} 2\n"));
@@ -97,7 +99,7 @@ TEST(Exposition, every_metric_has_a_help_text) {
   for (std::sregex_iterator found(header.begin(), header.end(), name); found != std::sregex_iterator(); ++found) {
     view.counts.add((*found)[1].str(), {}, 1);
   }
-  const std::string text = exposition({view}, {}, "1");
+  const std::string text = exposition({view}, {}, {"1"});
   const std::regex type("# TYPE (\\w+)");
   std::size_t metrics = 0;
   for (std::sregex_iterator found(text.begin(), text.end(), type); found != std::sregex_iterator(); ++found) {
@@ -110,7 +112,7 @@ TEST(Exposition, every_metric_has_a_help_text) {
 TEST(Exposition, label_values_are_escaped) {
   ChainView view = chain("a");
   view.counts.add("catena_nf_statistic", {{"name", "say \"x\"\\\n"}}, 1);
-  EXPECT_THAT(exposition({view}, {}, "1"), HasSubstr(R"(name="say \"x\"\\\n"} 1)"));
+  EXPECT_THAT(exposition({view}, {}, {"1"}), HasSubstr(R"(name="say \"x\"\\\n"} 1)"));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct HttpResponse {
   unsigned status = 0;
   std::string body;
   std::string content_type = "application/json";
-  std::string allow = {};  ///< for 405: the methods of the resource
+  std::string allow = {};   ///< for 405: the methods of the resource
+  bool is_dry_run = false;  ///< nothing was to be changed, whatever the route
 };
 
 /// A small HTTP server: one thread per connection, for few connections, with bodies of bounded size and time limits.

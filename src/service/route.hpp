@@ -13,11 +13,13 @@
 /// Thread rule: any thread.
 namespace catena::service {
 
+class AuditLog;
 class ChainSet;
 
 /// A request that has been matched to a row.
 struct Exchange {
   ChainSet& chains;
+  AuditLog const& audit;
   std::string const& version;  ///< of the program
   HttpRequest const& request;
   Caller const& caller;
@@ -49,6 +51,7 @@ struct Route {
   std::string_view path;  ///< NAME: the name of a chain
   Access access;
   HttpResponse (*handler)(Exchange const& exchange);
+  std::string_view operation;     ///< that changes something, for the audit; empty: it only reads
   std::string_view help;          ///< of the answer, for docs/service.md
   std::string_view refusal = {};  ///< of kRoot: the error for other users
   RouteCommand command = {};

@@ -37,6 +37,12 @@ TEST(Routes, each_is_once_in_the_table_and_has_a_handler_and_an_error_for_other_
   }
 }
 
+TEST(Routes, each_that_changes_something_is_audited) {
+  for (Route const& route : routes()) {
+    EXPECT_EQ(route.method == "GET", route.operation.empty()) << route.method << route.path;
+  }
+}
+
 TEST(Routes, each_is_in_the_reference_with_its_command) {
   const std::string service = page("docs/service.md");
   for (Route const& route : routes()) {

@@ -46,18 +46,18 @@ Result<std::unique_ptr<device::remote::ServerPool>> make_servers(std::optional<c
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
+  CATENA_ASSIGN_OR_RETURN(auto audit, AuditLog::open(options.audit));
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
   CATENA_ASSIGN_OR_RETURN(auto servers, make_servers(options.sharing, options.servers_for));
-  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store), std::move(servers),
-                                               options.sharing, options.servers_for));
+  std::unique_ptr<Service> service(new Service(std::move(audit), std::move(socket), registry, std::move(store),
+                                               std::move(servers), options.sharing, options.servers_for));
+  const Controlled controlled{service->chains_, *service->audit_, options.version};
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
-    CATENA_ASSIGN_OR_RETURN(
-        service->metrics_,
-        HttpServer::start(metrics, [&chains = service->chains_, version = options.version](auto const& request) {
-          return answer_metrics(chains, version, request);
-        }));
+    CATENA_ASSIGN_OR_RETURN(service->metrics_, HttpServer::start(metrics, [controlled](auto const& request) {
+                              return answer_metrics(controlled, request);
+                            }));
   }
   // what a process has once is started with the rights of the service, and not with those of whose chain comes first
   if (const Status eal = start_eal(options.pci); !eal.ok()) {
@@ -67,11 +67,10 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   // before the first request: who asks for a chain finds what is remembered
   service->chains_.start_remembered();
   service->chains_.start_watch();
-  CATENA_ASSIGN_OR_RETURN(service->control_, HttpServer::start(service->socket_.release(),
-                                                               [&chains = service->chains_,
-                                                                version = options.version](auto const& request) {
-                                                                 return answer_control(chains, version, request);
-                                                               }));
+  CATENA_ASSIGN_OR_RETURN(service->control_,
+                          HttpServer::start(service->socket_.release(), [controlled](auto const& request) {
+                            return answer_control(controlled, request);
+                          }));
   return service;
 }
 

@@ -3,6 +3,7 @@
 
 #include "nf/registry.hpp"
 #include "pipeline/device_servers.hpp"
+#include "service/audit_log.hpp"
 #include "service/chain_set.hpp"
 #include "service/http_server.hpp"
 #include "service/listen.hpp"
@@ -23,6 +24,7 @@ struct ServiceOptions {
   std::string state_folder;
   std::string metrics;  ///< address and port; empty: not served
   std::string version;
+  std::string audit;                                            ///< file; empty: see AuditLog
   std::vector<std::string> pci;                                 ///< devices allowed for chains, as named in chain files
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< see ChainSet
   runtime::ServersFor servers_for = runtime::ServersFor::kDevice;
@@ -33,7 +35,8 @@ class Service {
  public:
   /// Listens, then starts the remembered chains. `registry` must outlive it. The signals that end the process must be
   /// blocked by now: the service's threads must not get them.
-  /// Errors: as ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() with PCI devices.
+  /// Errors: as AuditLog::open(), ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() with PCI
+  /// devices.
   static Result<std::unique_ptr<Service>> start(ServiceOptions const& options, nf::Registry const& registry);
   Service(Service const&) = delete;
   Service& operator=(Service const&) = delete;
@@ -43,14 +46,16 @@ class Service {
   bool end(std::chrono::milliseconds limit);
 
  private:
-  Service(ControlSocket socket, nf::Registry const& registry, StateStore store,
+  Service(std::unique_ptr<AuditLog> audit, ControlSocket socket, nf::Registry const& registry, StateStore store,
           std::unique_ptr<device::remote::ServerPool> servers, std::optional<chain::SharingOptions> sharing,
           runtime::ServersFor servers_for)
-      : servers_(std::move(servers)),
+      : audit_(std::move(audit)),
+        servers_(std::move(servers)),
         socket_(std::move(socket)),
-        chains_(registry, std::move(store), servers_.get(), sharing, servers_for) {}
+        chains_(registry, std::move(store), *audit_, servers_.get(), sharing, servers_for) {}
 
   OwnWork own_work_;
+  std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<device::remote::ServerPool> servers_;  ///< null: their program is missing
   ControlSocket socket_;
   ChainSet chains_;

@@ -41,7 +41,8 @@ sigset_t block_signals() {
 }
 
 Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
-  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION, arguments.pci};
+  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics,
+                                  CATENA_VERSION,   arguments.audit, arguments.pci};
   CATENA_ASSIGN_OR_RETURN(options.sharing, chain::sharing_of(arguments.sharing));
   CATENA_ASSIGN_OR_RETURN(options.servers_for, runtime::parse_servers_for(arguments.device_servers));
   CATENA_RETURN_IF_ERROR(runtime::check_servers(options.servers_for, options.sharing));

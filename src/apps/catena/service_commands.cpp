@@ -13,6 +13,9 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
                     "Folder of the saved chains; default: /var/lib/catena for root, else catena in $XDG_STATE_HOME");
   serve->add_option("--metrics", service.metrics,
                     "Serve /metrics for Prometheus at this address and port, too: 127.0.0.1:9464");
+  serve->add_option(
+      "--audit", service.audit,
+      "Also append each line of the audit to this file, as JSON: user, process, operation, chain and outcome");
   serve->add_option("--pci", service.pci, "PCI device for chains of root, as 0000:03:00.0; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -116,7 +116,7 @@ HttpResponse list_chains(Exchange const& exchange) {
 }
 
 HttpResponse apply_chain(Exchange const& exchange) {
-  auto& [chains, version, asked, caller, name] = exchange;
+  auto& [chains, audit, version, asked, caller, name] = exchange;
   const Json request = parse_request(asked.body);
   if (!request.is_object() || !request.contains("file") || !request["file"].is_string()) {
     return error_answer(absl::InvalidArgumentError(
@@ -149,10 +149,12 @@ HttpResponse apply_chain(Exchange const& exchange) {
     return error_answer(absl::InvalidArgumentError("'dry_run' must be true or false"));
   }
   const bool is_dry_run = request.value("dry_run", false);
-  return applied_answer(exchange,
-                        is_dry_run ? chains.preview(name, {file}, *options, caller, asked.gone)
-                                   : chains.apply(name, {file}, *options, caller, asked.gone),
-                        is_dry_run);
+  HttpResponse response = applied_answer(exchange,
+                                         is_dry_run ? chains.preview(name, {file}, *options, caller, asked.gone)
+                                                    : chains.apply(name, {file}, *options, caller, asked.gone),
+                                         is_dry_run);
+  response.is_dry_run = is_dry_run;
+  return response;
 }
 
 HttpResponse get_chain(Exchange const& exchange) {

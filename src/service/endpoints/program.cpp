@@ -2,6 +2,7 @@
 // /v1/version, /v1/reopen and /metrics.
 #include "base/core/name_watch.hpp"
 #include "service/answers.hpp"
+#include "service/audit_log.hpp"
 #include "service/chain_set.hpp"
 #include "service/exposition.hpp"
 #include "service/route.hpp"
@@ -16,8 +17,8 @@ HttpResponse reopen_outputs(Exchange const& /*exchange*/) {
 }
 
 HttpResponse get_metrics(Exchange const& exchange) {
-  auto const& [chains, version, request, caller, name] = exchange;
-  HttpResponse response{kHttpOk, exposition(chains.list(caller), chains.shared_ports(caller), version)};
+  auto const& [chains, audit, version, request, caller, name] = exchange;
+  HttpResponse response{kHttpOk, exposition(chains.list(caller), chains.shared_ports(caller), {version, audit.lost()})};
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return response;
 }
