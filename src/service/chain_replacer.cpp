@@ -2,6 +2,7 @@
 #include "service/chain_replacer.hpp"
 
 #include "chain/effective.hpp"
+#include "chain/machine_check.hpp"
 #include "chain/port_kind.hpp"
 #include "pipeline/session.hpp"
 #include "service/chain_log.hpp"
@@ -12,6 +13,7 @@
 #include <spdlog/spdlog.h>
 
 #include <utility>
+#include <vector>
 
 namespace catena::service {
 namespace {
@@ -50,6 +52,13 @@ std::string obstacle_to(ApplyRecord const& applied, std::optional<ChainEntry> co
 runtime::Losses losses_of(ValidatedSpec const& validated, ChainEntry const& old, std::string obstacle) {
   // an error: the old chain has ended in the meantime, and its state with it
   return {std::move(obstacle), old.run->restarted_nfs_of(validated.config).value_or(std::vector<std::string>())};
+}
+
+/// A running chain does not end for one that cannot open its ports. InvalidArgument.
+Status check_devices(chain::ChainConfig const& config) {
+  const std::vector<std::string> missing = chain::missing_devices(config);
+  return missing.empty() ? absl::OkStatus()
+                         : absl::InvalidArgumentError(fmt::format("{}", fmt::join(missing, "\n")));
 }
 
 }  // namespace
@@ -118,6 +127,7 @@ Status ChainReplacer::preview_replacement(ApplyRecord const& applied, ValidatedS
   if (!is_running(old)) {
     return absl::OkStatus();
   }
+  CATENA_RETURN_IF_ERROR(check_devices(validated.config));
   std::string obstacle = obstacle_to(applied, old);
   if (obstacle.empty()) {
     Result<std::vector<std::string>> restarted =
@@ -224,6 +234,9 @@ ChainReplacer::Swap ChainReplacer::make_and_swap(ApplyRecord const& applied, Val
     return {std::move(ready), false};
   }
   Before before{old ? old->run : nullptr, old ? old->fifo : std::string()};
+  if (Status found = before.run != nullptr ? check_devices(validated.config) : absl::OkStatus(); !found.ok()) {
+    return {std::move(found), false};
+  }
   before.ends_first = before.run != nullptr &&
                       (validated.restarts || !clash(validated.resources, old->resources, applied.name).empty());
   if (Status ended = before.ends_first ? end_run(applied.name, *before.run, before.fifo) : absl::OkStatus();

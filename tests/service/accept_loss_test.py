@@ -90,10 +90,10 @@ class AcceptLoss(ServiceTest):
             file = self.chain("a", nfs=firewall(), more=more)
             self.applied(self.service, file, accept_loss=True)
             before = self.view()
-            self.chain("a", nfs=firewall(), rx="{dev: not-here0}", more=more)
+            self.chain("a", nfs=firewall(), rx="{dpdk: net_nonsense0}", more=more)
             status, answer = self.apply(self.service, file, accept_loss=True)
             self.assertEqual(status, 400, answer)
-            self.assertIn("not-here0", answer["error"])
+            self.assertIn("net_nonsense0", answer["error"])
             self.assertIn("the chain has been started again with its earlier spec", answer["error"])
             after = self.view()
             self.assertEqual((after["state"], after["revision"]), ("running", before["revision"]))
@@ -102,6 +102,24 @@ class AcceptLoss(ServiceTest):
             self.service = self.serve()
             wait_for(lambda: self.view()["revision"] == before["revision"])
             self.assertEqual(self.state(self.service, "a"), "running")
+
+    def test_the_chain_does_not_end_for_one_whose_interface_is_not_here(self):
+        more = f"  outputs: {{record: {self.folder / 'record'}}}\n"
+        for shards in (1, 3):
+            file = self.chain("a", nfs=firewall(), more=f"{more}  shards: {shards}\n")
+            self.applied(self.service, file, accept_loss=True)
+            started = self.service.log().count("a: runs")
+            sent = self.view()["tx"]["sent_packets"]
+            self.chain("a", nfs=firewall(), rx="{dev: not-here0}", more=f"{more}  shards: {shards}\n")
+            for dry_run in (True, False):
+                body = {"file": file, "dry_run": dry_run, "options": {"accept_loss": True}}
+                status, answer = self.service.ask("POST", "/v1/chains", body)
+                self.assertEqual(status, 400, answer)
+                self.assertRegex(answer["error"], r"a.yaml:\d+:\d+: no interface is named 'not-here0' here")
+                self.assertNotIn("started again", answer["error"])
+            wait_for(lambda than=sent: self.view()["tx"]["sent_packets"] > than)
+            self.assertEqual(self.view()["state"], "running")
+            self.assertEqual(self.service.log().count("a: runs"), started)
 
     def test_what_loses_nothing_needs_no_consent(self):
         file = self.run_chain(nfs=f"[{NAT}]")
