@@ -3,6 +3,7 @@
 
 #include "service/apply_record.hpp"
 #include "service/chain_run.hpp"
+#include "service/quotas.hpp"
 #include "service/retries.hpp"
 #include "service/validated_spec.hpp"
 
@@ -28,10 +29,15 @@ struct ChainEntry {
   std::string error;              ///< why it cannot run
   std::string fifo = {};          ///< see ValidatedSpec
   std::string config = {};        ///< chain::effective_text() of the run
+  Amounts amounts = {};           ///< its part in the quotas of its user
   bool is_live = false;           ///< its rx is a port, which has no end
   PresentSpec spec = {};
   bool keeps_placement = false;  ///< another placement would lose NF state, as the log has reported
 
+  /// Whether it has its ports and memory.
+  bool holds_resources() const {
+    return run != nullptr && (run->state() == ChainState::kStarting || run->state() == ChainState::kRunning);
+  }
   bool is_running() const { return run != nullptr && run->state() == ChainState::kRunning; }
 };
 

@@ -154,6 +154,7 @@ Result<bool> ChainReplacer::change(ApplyRecord const& applied, ValidatedSpec con
   changed.applied = applied;
   changed.resources = validated.resources;
   changed.fifo = validated.fifo;
+  changed.amounts = amounts_of(validated.config, validated.options);
   changed.config = chain::effective_text(validated.config);
   changed.spec.fallback.clear();
   changed.spec.confirm_until.reset();
@@ -260,6 +261,7 @@ ChainReplacer::Swap ChainReplacer::start_and_swap(ApplyRecord const& applied, Va
   const bool accepts_loss = validated.accepts_loss;
   std::string config = chain::effective_text(validated.config);
   const bool is_live = validated.config.rx.kind->is_live;
+  const Amounts amounts = amounts_of(validated.config, validated.options);
   const ChainEntry entry{
       applied,
       std::move(validated.resources),
@@ -268,6 +270,7 @@ ChainReplacer::Swap ChainReplacer::start_and_swap(ApplyRecord const& applied, Va
       {},
       std::move(validated.fifo),
       std::move(config),
+      amounts,
       is_live};
   if (Status announced = table_.announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};

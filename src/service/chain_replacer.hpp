@@ -31,6 +31,7 @@ struct AppliedChain {
   std::vector<std::string> changes = {};  ///< changed NFs, one per line
   std::string replace_reason = {};        ///< why a running chain was replaced
   runtime::Losses losses = {};            ///< of the replacement of a running chain
+  Amounts amounts = {};                   ///< its part in the quotas of its user
 };
 
 /// Packets inside a chain are finished in a moment, except for an output without a reader.

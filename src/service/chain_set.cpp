@@ -45,6 +45,7 @@ Caller rights_for(ApplyRecord const& applied, Caller const& caller) {
 
 Result<AppliedChain> ChainSet::apply(std::string const& name, SpecSource const& spec, RequestOptions const& options,
                                      Caller const& caller, std::stop_token const& gone) {
+  CATENA_RETURN_IF_ERROR(applies_.add(caller.uid, table_.quotas(), ApplyRate::Clock::now()));
   Result<ValidatedSpec> validated = specs_.prepare(spec, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
   ApplyRecord applied = applied_of(*validated, spec, options, caller);
@@ -58,6 +59,7 @@ Result<AppliedChain> ChainSet::apply(std::string const& name, SpecSource const& 
     applied.unconfirmed = old->applied.unconfirmed;  // a restart is no confirmation
   }
   AppliedChain result{applied.name, !old.has_value()};
+  result.amounts = amounts_of(validated->config, validated->options);
   CATENA_RETURN_IF_ERROR(replacer_.apply(applied, *std::move(validated), old, options, gone, result));
   return result;
 }
@@ -70,6 +72,7 @@ Result<AppliedChain> ChainSet::preview(std::string const& name, SpecSource const
   CATENA_RETURN_IF_ERROR(check_name(name, applied));
   CATENA_ASSIGN_OR_RETURN(const std::optional<ChainEntry> old, table_.check(*validated, caller));
   AppliedChain result{applied.name, !old.has_value()};
+  result.amounts = amounts_of(validated->config, validated->options);
   CATENA_RETURN_IF_ERROR(replacer_.preview(applied, *std::move(validated), old, gone, result));
   return result;
 }
@@ -232,6 +235,8 @@ std::vector<ChainView> ChainSet::list(Caller const& caller) const {
                          [this](ChainEntry const& entry) { return view_of(entry); });
   return views;
 }
+
+void ChainSet::set_quotas(Quotas quotas) { table_.set_quotas(std::move(quotas)); }
 
 void ChainSet::start_remembered() { watch_.start_remembered(); }
 

@@ -78,10 +78,10 @@ class ChainSet {
   /// options; PermissionDenied if the chain or its tenant is another user's, and for anything that the caller may not
   /// open; AlreadyExists if another chain has a port or an output of this one; FailedPrecondition, with the
   /// losses, for a replacement without the consent to them; ResourceExhausted at the maximum number
-  /// of chains; Unavailable if the old one does not end; as ChainRun::wait_until_ready() (if the old one had ended, the
-  /// chain is then a failed one); Cancelled if the start was ended by stop(), remove() or end_all(), or by `gone`: the
-  /// client no longer waits. A chain that did not run before is then unchanged.
-  /// FailedPrecondition, too, if options.confirm is set and no chain of this name runs.
+  /// of chains and beyond the quotas of the user; Unavailable if the old one does not end; as
+  /// ChainRun::wait_until_ready() (if the old one had ended, the chain is then a failed one); Cancelled if the start
+  /// was ended by stop(), remove() or end_all(), or by `gone`: the client no longer waits. A chain that did not run
+  /// before is then unchanged. FailedPrecondition, too, if options.confirm is set and no chain of this name runs.
   Result<AppliedChain> apply(std::string const& name, SpecSource const& spec, RequestOptions const& options,
                              Caller const& caller, std::stop_token const& gone = {});
   /// The effect of apply(), and its errors, as far as known without doing it.
@@ -132,6 +132,8 @@ class ChainSet {
     return is_privileged(caller) ? setup_.shared_ports() : std::vector<io::SharedPort>();
   }
 
+  /// From now on; chains that run continue beyond them.
+  void set_quotas(Quotas quotas);
   /// Begins to start the chains not stopped before the service ended, each with the rights of its user, and in its own
   /// thread: a start may wait for the reader of an output. A chain that does not start becomes a failed chain.
   void start_remembered();
@@ -149,7 +151,9 @@ class ChainSet {
   ChainView view_of(ChainEntry const& entry) const;
 
   ChainSetup setup_;
+  ApplyRate applies_;
   ChainTable table_;
+
   ChainSpecs specs_;
   ChainReplacer replacer_;
   ChainWatch watch_;

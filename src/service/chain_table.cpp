@@ -12,7 +12,25 @@ namespace {
 
 Status is_ending_error() { return absl::UnavailableError("the service is ending"); }
 
+/// Except for the number of chains.
+void add_running(Amounts& used, Amounts const& amounts) {
+  static_assert(kQuotas.front().quota == Quota::kChains);
+  for (std::size_t i = 1; i < used.size(); ++i) {
+    used[i] += amounts[i];
+  }
+}
+
 }  // namespace
+
+void ChainTable::set_quotas(Quotas quotas) {
+  const std::lock_guard lock(mutex_);
+  quotas_ = std::move(quotas);
+}
+
+Quotas ChainTable::quotas() const {
+  const std::lock_guard lock(mutex_);
+  return quotas_;
+}
 
 /// With the mutex. The first user to apply one of the tenant's chains.
 std::optional<uid_t> ChainTable::tenant_owner(std::string const& tenant) const {
@@ -44,23 +62,35 @@ Result<std::optional<ChainEntry>> ChainTable::check_here(ValidatedSpec const& va
   if (has_others(validated, caller) && !is_privileged(caller)) {
     return absl::PermissionDeniedError(concat("tenant '", validated.config.tenant, "' is another user's"));
   }
-  CATENA_RETURN_IF_ERROR(of_name == chains_.end() ? check_room(caller) : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(check_room(validated, caller));
   CATENA_RETURN_IF_ERROR(check_resources(validated));
   return of_name == chains_.end() ? std::optional<ChainEntry>() : std::optional(of_name->second);
 }
 
-/// With the mutex. Whether there is room for one chain more of this user.
-Status ChainTable::check_room(Caller const& caller) const {
-  const auto of_user = std::count_if(chains_.begin(), chains_.end(), [&caller](auto const& chain) {
-    return chain.second.applied.caller.uid == caller.uid;
-  });
-  if (chains_.size() >= kMaxChains ||
-      (!is_privileged(caller) && static_cast<std::size_t>(of_user) >= kMaxChainsOfUser)) {
-    return absl::ResourceExhaustedError(concat("the service has ", chains_.size(), " chains, ", of_user,
-                                               " of them yours; it has room for ", kMaxChains, ", ", kMaxChainsOfUser,
-                                               " of one user; delete one"));
+/// With the mutex. Whether the quotas of the user have room for the chain, in place of the one of its name. A stopped
+/// chain counts as a chain only.
+Status ChainTable::check_room(ValidatedSpec const& validated, Caller const& caller) const {
+  if (!chains_.contains(validated.config.name) && chains_.size() >= kMaxChains) {
+    return absl::ResourceExhaustedError(concat("the service has ", chains_.size(), " chains; delete one"));
   }
-  return absl::OkStatus();
+  const std::map<std::string, Claims::Wanted> wanted = claims_.wanted();
+  Amounts used{};
+  for (auto const& [name, entry] : chains_) {
+    if (name != validated.config.name && entry.applied.caller.uid == caller.uid) {
+      used[0] += 1;
+      const auto claimed = wanted.find(name);
+      const bool is_claimed = claimed != wanted.end() && claimed->second.amounts[0] != 0;
+      add_running(used, is_claimed ? claimed->second.amounts : entry.holds_resources() ? entry.amounts : Amounts());
+    }
+  }
+  for (auto const& [name, operation] : wanted) {
+    if (name != validated.config.name && operation.uid == caller.uid && operation.amounts[0] != 0 &&
+        !chains_.contains(name)) {
+      used[0] += 1;
+      add_running(used, operation.amounts);
+    }
+  }
+  return quotas_.check(caller.uid, used, amounts_of(validated.config, validated.options));
 }
 
 /// With the mutex. Whether other chains leave it what it wants.
@@ -70,9 +100,7 @@ Status ChainTable::check_resources(ValidatedSpec const& validated) const {
     return why.empty() ? absl::OkStatus() : absl::AlreadyExistsError(why);
   };
   for (auto const& [name, entry] : chains_) {
-    const bool holds = entry.run != nullptr &&
-                       (entry.run->state() == ChainState::kStarting || entry.run->state() == ChainState::kRunning);
-    CATENA_RETURN_IF_ERROR(holds ? check(name, entry.resources) : absl::OkStatus());
+    CATENA_RETURN_IF_ERROR(entry.holds_resources() ? check(name, entry.resources) : absl::OkStatus());
   }
   for (auto const& [name, wanted] : claims_.wanted()) {
     CATENA_RETURN_IF_ERROR(check(name, wanted.resources));
@@ -99,7 +127,8 @@ Result<Claims::Claim> ChainTable::claim_here(std::string const& name) {
 
 /// With the mutex.
 void ChainTable::want_here(ValidatedSpec const& validated, ApplyRecord& applied) {
-  claims_.want(applied.name, {validated.config.tenant, validated.caller.uid, validated.resources});
+  claims_.want(applied.name, {validated.config.tenant, validated.caller.uid, validated.resources,
+                              amounts_of(validated.config, validated.options)});
   applied.tenant_uid = tenant_owner(applied.tenant).value_or(applied.caller.uid);
 }
 

@@ -26,9 +26,10 @@ class ChainTable {
  public:
   explicit ChainTable(StateStore store) : store_(std::move(store)) {}
 
-  /// Maximum number of chains, including stopped ones; and of those of one unprivileged user.
+  /// Maximum number of chains of all users, including stopped ones.
   static constexpr std::size_t kMaxChains = 256;
-  static constexpr std::size_t kMaxChainsOfUser = 32;
+  void set_quotas(Quotas quotas);
+  Quotas quotas() const;
 
   /// A copy of the chain. NotFound; PermissionDenied if it is another user's.
   Result<ChainEntry> find(std::string const& name, Caller const& caller) const;
@@ -45,8 +46,9 @@ class ChainTable {
     std::optional<ChainEntry> before;
   };
   /// For a chain to set up. PermissionDenied if the chain or its tenant is another user's; AlreadyExists if another
-  /// chain has a port or an output of it; ResourceExhausted at the maximum number of chains; Aborted during another
-  /// operation on the name; Unavailable at the end of the service. Sets `applied.tenant_uid`.
+  /// chain has a port or an output of it; ResourceExhausted at the maximum number of chains, and for more than the
+  /// user's quotas; Aborted during another operation on the name; Unavailable at the end of the service. Sets
+  /// `applied.tenant_uid`.
   Result<Held> reserve(ValidatedSpec const& validated, ApplyRecord& applied);
   /// As reserve(), for a name that is reserved.
   Status want(ValidatedSpec const& validated, ApplyRecord& applied);
@@ -85,7 +87,7 @@ class ChainTable {
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
   bool has_others(ValidatedSpec const& validated, Caller const& caller) const;
   Result<std::optional<ChainEntry>> check_here(ValidatedSpec const& validated, Caller const& caller) const;
-  Status check_room(Caller const& caller) const;
+  Status check_room(ValidatedSpec const& validated, Caller const& caller) const;
   Status check_resources(ValidatedSpec const& validated) const;
   Result<ChainEntry> find_here(std::string const& name, Caller const& caller) const;
   Result<Claims::Claim> claim_here(std::string const& name);
@@ -94,6 +96,7 @@ class ChainTable {
   StateStore store_;
   Claims claims_;
   mutable std::mutex mutex_;  ///< guards the members, except for `claims_`
+  Quotas quotas_;
   std::map<std::string, ChainEntry> chains_;
   bool is_ending_ = false;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "service/chain_run.hpp"
+#include "service/quotas.hpp"
 #include "service/validated_spec.hpp"
 
 #include <catena/core/status.hpp>
@@ -43,6 +44,7 @@ class Claims {
     std::string tenant;
     uid_t uid = 0;
     std::vector<Resource> resources;
+    Amounts amounts = {};
   };
   /// The run awaited by an operation; others may end it.
   struct Start {

@@ -52,6 +52,8 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   CATENA_ASSIGN_OR_RETURN(auto servers, make_servers(options.sharing, options.servers_for));
   std::unique_ptr<Service> service(new Service(std::move(audit), std::move(socket), registry, std::move(store),
                                                std::move(servers), options.sharing, options.servers_for));
+  service->quotas_ = options.quotas;
+  CATENA_RETURN_IF_ERROR(service->read_quotas());
   const Controlled controlled{service->chains_, *service->audit_, options.version};
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
@@ -72,6 +74,15 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
                             return answer_control(controlled, request);
                           }));
   return service;
+}
+
+Status Service::read_quotas() {
+  if (quotas_.empty()) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(Quotas quotas, Quotas::load(quotas_));
+  chains_.set_quotas(std::move(quotas));
+  return absl::OkStatus();
 }
 
 bool Service::end(std::chrono::milliseconds limit) {

@@ -24,6 +24,7 @@ struct ServiceOptions {
   std::string state_folder;
   std::string metrics;  ///< address and port; empty: not served
   std::string version;
+  std::string quotas;                                           ///< file; empty: the built-in ones
   std::string audit;                                            ///< file; empty: see AuditLog
   std::vector<std::string> pci;                                 ///< devices allowed for chains, as named in chain files
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< see ChainSet
@@ -35,11 +36,14 @@ class Service {
  public:
   /// Listens, then starts the remembered chains. `registry` must outlive it. The signals that end the process must be
   /// blocked by now: the service's threads must not get them.
-  /// Errors: as AuditLog::open(), ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() with PCI
-  /// devices.
+  /// Errors: as AuditLog::open(), Quotas::load(), ControlSocket::open(), StateStore::open() and listen_tcp(); as
+  /// eal::start() with PCI devices.
   static Result<std::unique_ptr<Service>> start(ServiceOptions const& options, nf::Registry const& registry);
   Service(Service const&) = delete;
   Service& operator=(Service const&) = delete;
+
+  /// Reads the file of quotas again. Its errors, after which the earlier ones hold. Any thread.
+  Status read_quotas();
 
   /// Takes no more requests and ends all chains. False if not all is done within `limit`: a chain or a request waits
   /// for another program, or a device is still at work. The process must then exit without destroying this object.
@@ -54,6 +58,7 @@ class Service {
         socket_(std::move(socket)),
         chains_(registry, std::move(store), *audit_, servers_.get(), sharing, servers_for) {}
 
+  std::string quotas_;  ///< file; empty: the built-in ones
   OwnWork own_work_;
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<device::remote::ServerPool> servers_;  ///< null: their program is missing

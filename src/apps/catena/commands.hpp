@@ -37,6 +37,7 @@ struct ServiceArguments {
   std::string socket;                     ///< empty: see service::default_socket()
   std::string state;                      ///< folder; empty: see service::default_state_folder()
   std::string metrics;                    ///< address and port; empty: no metrics
+  std::string quotas;                     ///< file; empty: the built-in ones
   std::string audit;                      ///< file; empty: the log alone
   std::vector<std::string> pci;           ///< devices for chains of the service
   chain::GivenOptions sharing;            ///< of a device by the NFs of all chains: see chain::sharing_of()

@@ -41,8 +41,8 @@ sigset_t block_signals() {
 }
 
 Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
-  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics,
-                                  CATENA_VERSION,   arguments.audit, arguments.pci};
+  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION,
+                                  arguments.quotas, arguments.audit, arguments.pci};
   CATENA_ASSIGN_OR_RETURN(options.sharing, chain::sharing_of(arguments.sharing));
   CATENA_ASSIGN_OR_RETURN(options.servers_for, runtime::parse_servers_for(arguments.device_servers));
   CATENA_RETURN_IF_ERROR(runtime::check_servers(options.servers_for, options.sharing));
@@ -70,11 +70,14 @@ void set_log(std::string const& form) {
 }
 
 /// Until a signal ends the service. Another one has the outputs of chains opened again where a rotation of logs took
-/// their names.
-void wait_for_end(sigset_t const& signals) {
+/// their names; SIGHUP also has the quotas read again.
+void wait_for_end(sigset_t const& signals, service::Service& service) {
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && (signal == SIGHUP || signal == SIGUSR1)) {
     check_names_of_outputs();
+    if (const Status read = signal == SIGHUP ? service.read_quotas() : absl::OkStatus(); !read.ok()) {
+      spdlog::error("the earlier quotas hold: {}", std::string(read.message()));
+    }
     spdlog::info("outputs follow their names; chains are unchanged: 'catena apply' changes them");
   }
 }
@@ -97,7 +100,7 @@ int serve(ServiceArguments const& arguments, std::string const& nf_path) {
     return fail(service.status());
   }
   spdlog::info("serves at {}{}", options->socket, options->metrics.empty() ? "" : ", metrics at " + options->metrics);
-  wait_for_end(signals);
+  wait_for_end(signals, **service);
   spdlog::info("ends: all chains are stopped");
   // `timeout` and terminals may signal twice at once; who cannot wait signals again later
   constexpr std::chrono::milliseconds kAtOnce{100};

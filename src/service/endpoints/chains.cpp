@@ -69,6 +69,9 @@ HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const
   answer["why_replaced"] = text_or_null(applied->replace_reason);
   answer["losses"] = runtime::describe(applied->losses);
   answer["restarted_nfs"] = applied->losses.nf_states;
+  for (std::size_t i = 0; is_dry_run && i < kQuotas.size(); ++i) {
+    answer["quotas"][std::string(kQuotas[i].key)] = applied->amounts[i];
+  }
   answer["why_packets_are_lost"] = text_or_null(applied->losses.packets);
   return json_answer(answer, applied->is_new && !is_dry_run ? kHttpCreated : kHttpOk);
 }
