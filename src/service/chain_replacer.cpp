@@ -57,8 +57,7 @@ runtime::Losses losses_of(ValidatedSpec const& validated, ChainEntry const& old,
 /// A running chain does not end for one that cannot open its ports. InvalidArgument.
 Status check_devices(chain::ChainConfig const& config) {
   const std::vector<std::string> missing = chain::missing_devices(config);
-  return missing.empty() ? absl::OkStatus()
-                         : absl::InvalidArgumentError(fmt::format("{}", fmt::join(missing, "\n")));
+  return missing.empty() ? absl::OkStatus() : absl::InvalidArgumentError(fmt::format("{}", fmt::join(missing, "\n")));
 }
 
 }  // namespace

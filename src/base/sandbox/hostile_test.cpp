@@ -112,7 +112,7 @@ TEST_F(Hostile, where_it_may_listen_it_reaches_nobody) {
     return run_with(options).exit_code;
   };
   expect_refused({"listen", "@name"});
-  for (const char* name : {"@name", "/tmp/socket"}) {
+  for (std::string const& name : {std::string("@name"), scratch("socket")}) {
     EXPECT_EQ(run_listener({"listen", name}), kDone) << name;
   }
   const std::string shown = (place() / "socket").string();
