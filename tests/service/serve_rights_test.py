@@ -300,7 +300,7 @@ class Rights(TenantTest):
         answers = [self.apply(self.service, file, user=ANN) for file in files]
         self.assertEqual({status for status, _ in answers[:32]}, {201})
         self.assertEqual(answers[32][0], 503)
-        self.assertIn("32 of one user", answers[32][1]["error"])
+        self.assertIn("is 32; 32 used, 1 asked", answers[32][1]["error"])
         self.assertEqual(self.apply(self.service, files[0], user=ANN)[0], 200)
         self.applied(self.service, self.chain_of(BOB, "b"), user=BOB)
 
