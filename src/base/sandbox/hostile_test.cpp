@@ -105,7 +105,7 @@ TEST_F(Hostile, no_socket_can_be_opened) {
 }
 
 TEST_F(Hostile, where_it_may_listen_it_reaches_nobody) {
-  const auto run_listener = [](Arguments const& arguments) {
+  const auto run_listener = [this](Arguments const& arguments) {
     SandboxOptions options = attempt(arguments);
     options.listens = true;
     options.scratch_bytes = kMiB;
