@@ -20,6 +20,8 @@ import tempfile
 import time
 import unittest
 
+from command import HAS_PROCESSES, NO_PROCESSES
+
 BIN = os.environ["CATENA_BIN"]
 TIMEOUT_S = 120
 TICK_US = 20_000  # of the threads of a run that wait for signals and write its live line
@@ -341,6 +343,7 @@ class Usage(unittest.TestCase):
         sent += report["tx"]["sent_packets"]
         self.assertEqual(os.path.getsize(self.path("out.pcap")), 24 + sent * (16 + 60))
 
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
     def test_a_run_loses_state_of_nfs_with_a_consent_only(self):
         nat = "{name: nat, type: nat, config: {inside: [10.0.0.0/8], external: 203.0.113.1, ports: 2000-3000}}"
         text = CHAIN.replace("count: 1000", "rate: 20000").replace("nfs: []", f"nfs: [{nat}]")
@@ -352,7 +355,7 @@ class Usage(unittest.TestCase):
             self.addCleanup(process.kill)
             lines = iter(process.stderr.readline, "")
             next(line for line in lines if "received" in line)
-            self.write("long.yaml", text + "  shards: 2\n")
+            self.write("long.yaml", text.replace("type: nat,", "type: nat, isolation: process,"))
             process.send_signal(signal.SIGHUP)
             outcome = next(line for line in lines if "keeps running unchanged" in line or "chain replaced" in line)
             if words:
