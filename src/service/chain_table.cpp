@@ -251,7 +251,7 @@ Status ChainTable::restore(std::string const& name, std::optional<ChainEntry> be
   if (!before) {
     return store_.remove(name);
   }
-  const Status saved = store_.save(before->applied);
+  Status saved = store_.save(before->applied);
   chains_[name] = *std::move(before);
   return saved;
 }
