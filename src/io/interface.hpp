@@ -23,8 +23,7 @@ Status may_open_interfaces();
 Status find_interface(std::string const& interface);
 
 /// Whether the device of this EAL device string is on this machine: the interface of net_af_packet and net_af_xdp (with
-/// the receive queues of the latter), a PCI device. OK for all other devices: DPDK makes them. NotFound;
-/// FailedPrecondition for a PCI device without hugepages.
+/// the receive queues of the latter), a PCI device. OK for all other devices: DPDK makes them. Errors: NotFound.
 Status find_device(std::string const& device);
 
 /// A recommended change for the operator, and the command for it.

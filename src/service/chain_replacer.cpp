@@ -234,7 +234,7 @@ ChainReplacer::Swap ChainReplacer::make_and_swap(ApplyRecord const& applied, Val
     return {std::move(ready), false};
   }
   Before before{old ? old->run : nullptr, old ? old->fifo : std::string()};
-  if (Status found = before.run != nullptr ? check_devices(validated.config) : absl::OkStatus(); !found.ok()) {
+  if (Status found = is_running(old) ? check_devices(validated.config) : absl::OkStatus(); !found.ok()) {
     return {std::move(found), false};
   }
   before.ends_first = before.run != nullptr &&

@@ -130,6 +130,21 @@ class StartFolder {
   std::string folder_;  ///< empty: DPDK's own serves
 };
 
+constexpr std::string_view kHugepageHelp =
+    "; a PCI device needs reserved hugepages: echo 1024 | sudo tee /proc/sys/vm/nr_hugepages";
+
+/// Whether hugepages of any size are reserved.
+bool has_hugepages() {
+  std::error_code error;
+  for (auto const& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+    std::uint64_t pages = 0;
+    if (std::ifstream(size.path() / "nr_hugepages") >> pages; pages > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Status initialize(std::span<const std::string> extra) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -156,24 +171,13 @@ Status initialize(std::span<const std::string> extra) {
     return absl::FailedPreconditionError("DPDK was already started by other code of this process");
   }
   const int error = rte_errno;
-  const Status hugepages = names_any(arguments, {"--no-huge"}) ? absl::OkStatus() : check_hugepages();
-  return absl::UnavailableError(concat("DPDK did not start: ", rte_strerror(error), hugepages.ok() ? "" : "; ",
-                                       std::string(hugepages.message()), "; its command line was: ", command_line));
+  const bool lacks_hugepages = !names_any(arguments, {"--no-huge"}) && !has_hugepages();
+  return absl::UnavailableError(concat("DPDK did not start: ", rte_strerror(error),
+                                       lacks_hugepages ? kHugepageHelp : std::string_view(),
+                                       "; its command line was: ", command_line));
 }
 
 }  // namespace
-
-Status check_hugepages() {
-  std::error_code error;
-  for (auto const& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
-    std::uint64_t pages = 0;
-    if (std::ifstream(size.path() / "nr_hugepages") >> pages; pages > 0) {
-      return absl::OkStatus();
-    }
-  }
-  return absl::FailedPreconditionError(
-      "a PCI device needs reserved hugepages: echo 1024 | sudo tee /proc/sys/vm/nr_hugepages");
-}
 
 ProcessNeeds needs() {
   constexpr char kProcessors[] = "/sys/devices/system/cpu";

@@ -24,9 +24,6 @@ namespace catena::eal {
 ///   Unavailable         the EAL refused to start; DPDK cannot try twice, so each later call returns the same
 Status start(std::span<const std::string> extra_args = {});
 
-/// Whether hugepages are reserved, which PCI devices need. FailedPrecondition has the command for it.
-Status check_hugepages();
-
 /// Memory limit of an EAL without hugepages: enough for two full Internet route tables.
 inline constexpr int kMemoryMb = 2048;
 
