@@ -94,7 +94,7 @@ bench:  ## build and run the benchmarks; results go to out/bench/
 	@cmake --build build-bench -j$(JOBS)
 	@tools/run-benches build-bench
 
-check: configure-tidy  ## format, layers, texts, scripts; clang-tidy and headers where a change may have affected a file
+check: configure-tidy  ## format, layers, texts, scripts; clang-tidy and headers where the code has changed
 	@tools/check-all build-tidy
 
 check-whole: configure-tidy  ## the same, with clang-tidy and headers everywhere
