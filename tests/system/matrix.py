@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of the matrix of changes to a running chain, the cells of the gate, and the expected outcome of each cell.
+"""The cells of the matrix of changes to a running chain, those of the gate, those at live ports, and the expected outcome
+of each cell.
 
 A cell is one NF, the number of shards before and after the change, the isolation of the NF, and one change. Nothing here
 runs a chain.
@@ -13,6 +14,9 @@ STATEFUL = NFS[:4]
 SHARDS = ("1", "2", "3", "1 to 4", "4 to 2")
 ISOLATIONS = ("none", "process", "group")
 CHANGES = ("config", "added", "removed", "moved", "placement", "shards", "graph", "outputs")
+LIVE_NFS = (*STATEFUL, "firewall")
+LIVE_CHANGES = ("config", "added", "removed", "shards", "moved")  # the last in place of one that says a loss
+LIVE_CELLS_OF_NF = 4
 SHARDS_OF_GATE = "2"  # of the cells with each stateful NF and each change
 
 
@@ -101,3 +105,18 @@ def gate_cells():
     turns = itertools.cycle(ISOLATIONS)
     each = [Cell(nf, SHARDS_OF_GATE, next(turns), change) for nf in STATEFUL for change in CHANGES]
     return cover_pairs(all_cells(), each)
+
+
+def live_cells():
+    """Four changes of a chain at live ports for each stateful NF and the firewall, none of which may lose anything. The
+    isolations take turns."""
+    turns = itertools.cycle(ISOLATIONS)
+    cells = []
+    for nf in LIVE_NFS:
+        of_nf = []
+        for change in LIVE_CHANGES:
+            in_turn = [Cell(nf, SHARDS_OF_GATE, next(turns), change) for _ in ISOLATIONS]
+            of_nf += [cell for cell in in_turn if expected(cell).outcome == "lives"][:1]
+            next(turns)
+        cells += of_nf[:LIVE_CELLS_OF_NF]
+    return cells

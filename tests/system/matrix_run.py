@@ -110,14 +110,25 @@ class Run:
         text = configuration if is_tested else "{rules: all.rules, default: allow}"
         return f"    - {{name: {name}, type: {kind}, on: {place}, isolation: {isolation}, config: {text}}}\n"
 
+    def rx(self):
+        return GENERATOR
+
+    def tx(self):
+        return self.nf.device(self.out)
+
+    def outputs(self, change):
+        return "{record: record, eve: eve}" if self.cell.change != "outputs" or change == "outputs" else "{}"
+
     def write_chain(self, change, shards, configuration):
-        outputs = "{record: record, eve: eve}" if self.cell.change != "outputs" or change == "outputs" else "{}"
         nfs = "".join(self.entry(name, change, configuration) for name in NFS.get(change, ("fw", "nut")))
         (self.folder / "chain.yaml").write_text(CHAIN.format(
-            name=self.name, rx=GENERATOR, tx=self.nf.device(self.out), device="opencl" if change == "placement" else "none",
-            shards=shards, outputs=outputs, nfs=nfs, graph=GRAPH if change == "graph" else ""))
+            name=self.name, rx=self.rx(), tx=self.tx(), device="opencl" if change == "placement" else "none",
+            shards=shards, outputs=self.outputs(change), nfs=nfs, graph=GRAPH if change == "graph" else ""))
 
     # requests
+
+    def packets_to_wait_for(self):
+        return PACKETS
 
     def apply(self, is_dry_run=False, **options):
         body = {"file": str(self.folder / "chain.yaml"), "options": options}
@@ -140,7 +151,8 @@ class Run:
 
     def wait_after(self, answer):
         """For packets after a change. A chain that replaced another one counts from 0."""
-        self.wait_for_packets(PACKETS + (0 if answer["applied"] == "replaced" else answer["rx"]["received_packets"]))
+        self.wait_for_packets(self.packets_to_wait_for() +
+                              (0 if answer["applied"] == "replaced" else answer["rx"]["received_packets"]))
 
     def reports(self):
         """(received, dropped) of each chain of this name that has ended."""
@@ -157,7 +169,11 @@ class Run:
     def start(self):
         self.write_chain("none", self.cell.shards_before(), self.nf.base_configuration())
         self.apply_or_fail(**self.nf.apply_options())
-        self.wait_for_packets(PACKETS)
+        self.wait_for_packets(self.packets_to_wait_for())
+        self.apply_prelude()
+
+    def apply_prelude(self):
+        """A change before the one of the cell, where the NF wants it."""
         if self.nf.prelude:
             self.write_chain("none", self.cell.shards_before(), self.nf.prelude(False))
             answer = self.apply_or_fail()
@@ -176,7 +192,7 @@ class Run:
         self.sent_before = self.view()["tx"]["sent_packets"]
         applied = self.apply(**consent)
         self.wait_after(applied[1]) if applied[0] == 200 else self.wait_for_packets(
-            self.view()["rx"]["received_packets"] + PACKETS)
+            self.view()["rx"]["received_packets"] + self.packets_to_wait_for())
         return dry, applied
 
     def end(self, is_new):
