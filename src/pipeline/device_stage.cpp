@@ -4,11 +4,6 @@
 #include "pipeline/recorder.hpp"
 #include "pipeline/unit_group.hpp"
 
-#include <catena/core/text.hpp>
-
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
 #include <utility>
 
 namespace catena::runtime {
