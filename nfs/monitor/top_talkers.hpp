@@ -68,7 +68,7 @@ class TopTalkers {
 };
 
 /// The first `count` pairs over all of `parts`, most bytes first; equal ones in the order of their addresses. For parts
-/// without a counter of a pair, the pair's upper bound there is added, as if it had taken over a counter now.
+/// without a counter of a pair, the upper bound of the pair is added, as if it had taken over a counter now.
 std::vector<Talker> top_of(std::span<const std::shared_ptr<const TopTalkers>> parts, std::size_t count);
 
 }  // namespace catena::monitor

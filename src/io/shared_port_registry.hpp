@@ -36,7 +36,7 @@ class SharedPortRegistry : public std::enable_shared_from_this<SharedPortRegistr
   ///   ResourceExhausted   no thread, no descriptor, no packet memory
   ///   else                as the port's
   Result<std::shared_ptr<Port>> attach(std::string const& device, PortMember member, memory::PacketPool& pool);
-  /// The open ports, by name, with the chains that receive there or only send.
+  /// The open ports, by name, with the chains that receive from them or only send.
   std::vector<SharedPort> list() const;
 
  private:

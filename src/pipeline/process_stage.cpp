@@ -2,13 +2,14 @@
 #include "pipeline/process_stage.hpp"
 
 #include "base/ipc/ring.hpp"
+#include "pipeline/process_counts.hpp"
+#include "pipeline/process_reply.hpp"
 #include "pipeline/recorder.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -24,22 +25,6 @@ constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::minutes kLongestEnd{10};
 /// Packets between the one that is copied and the one whose bytes are fetched from another core's cache meanwhile.
 constexpr std::uint32_t kPrefetchAhead = 8;
-
-bool is_alive(std::uint8_t verdict) { return packet::ended(verdict) == 0; }
-
-/// Where the packet `index` is in `batch`, whose packets are in order.
-std::optional<std::uint32_t> find_packet(packet::Batch const& batch, std::uint64_t index) {
-  std::uint64_t const* const indices = batch.meta().index;
-  const std::span<const std::uint32_t> slots = batch.slots();
-  const auto found = std::ranges::lower_bound(slots, index, {}, [&](std::uint32_t slot) { return indices[slot]; });
-  return found != slots.end() && indices[*found] == index
-             ? std::optional(static_cast<std::uint32_t>(found - slots.begin()))
-             : std::nullopt;
-}
-
-bool has_bounds_of(PacketEntry const& entry, packet::Packet const& packet) {
-  return entry.offset == packet.offset() && entry.length == packet.length();
-}
 
 }  // namespace
 
@@ -94,9 +79,7 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Connection> connection) {
   to_nf_ = connection_->channel.writer_to_nf(process_->notifier());
   of_host_ = connection_->channel.reader_of_host(process_->notifier());
   if (lines_ != nullptr) {
-    lines_of_host_ = connection_->channel.line_reader();
-    said_.assign(1, {});
-    said_bytes_ = 0;
+    records_.emplace(connection_->channel.line_reader());
   }
   free_blocks_.clear();
   for (std::uint32_t block = connection_->channel.shape().depth; block > 0; --block) {
@@ -119,60 +102,12 @@ void ProcessStage::exchange_parts() {
   }
 }
 
-/// Those that are there, about units that come back later: of the next one all, as the process has no room for more; of
-/// others as much as it has room for itself. So what is kept does not grow with the units that are on the way.
-Status ProcessStage::gather_lines() {
-  constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // more is no unit's
-  const auto is_enough = [this] { return said_.size() > 1 && said_bytes_ >= nf_process::kLineRingBytes; };
-  while (lines_of_host_ && !is_enough()) {
-    CATENA_ASSIGN_OR_RETURN(auto line, lines_of_host_->next());
-    if (!line) {
-      break;
-    }
-    RecordQueue& said = said_.back();
-    std::size_t bytes = 0;
-    if (auto* record = std::get_if<nf_process::RecordOf>(&*line); record != nullptr) {
-      bytes = sizeof *record + record->line.fields.size();
-      said.records.push_back(std::move(*record));
-    } else if (auto* alert = std::get_if<nf_process::AlertOf>(&*line); alert != nullptr) {
-      bytes = sizeof *alert + alert->line.alert.size();
-      said.alerts.push_back(std::move(*alert));
-    } else {
-      said_.emplace_back();
-    }
-    said.bytes += bytes;
-    said_bytes_ += bytes;
-    if (said_bytes_ > kMaxBytes || said_.size() > sent_.size() + 1) {
-      return absl::DataLossError("more records than packets");
-    }
-  }
-  return absl::OkStatus();
-}
-
 Status ProcessStage::take_lines_of(memory::Unit const& unit) {
-  if (!lines_of_host_) {
+  if (!records_) {
     return absl::OkStatus();
   }
-  CATENA_RETURN_IF_ERROR(gather_lines());
-  if (said_.size() < 2) {
-    return absl::DataLossError("a unit without the end of its records");
-  }
-  RecordQueue said = std::move(said_.front());
-  said_.pop_front();
-  said_bytes_ -= said.bytes;
-  CATENA_RETURN_IF_ERROR(check_lines(said, pool_->batch(unit)));
-  UnitRecords& lines = lines_->of(unit);
-  for (nf_process::RecordOf& record : said.records) {
-    lines.records.push_back({position_ + record.nf, std::move(record.line)});
-  }
-  for (nf_process::AlertOf& alert : said.alerts) {
-    lines.alerts.push_back({position_ + alert.nf, std::move(alert.line)});
-  }
-  return absl::OkStatus();
-}
-
-/// Whether each line is of an NF that had the packet, of which `entries_` says what became.
-Status ProcessStage::check_lines(RecordQueue const& said, packet::Batch const& batch) const {
+  // `entries_` says which NFs had the packet
+  const packet::Batch batch = pool_->batch(unit);
   const auto had_packet = [&](std::uint32_t nf, std::uint64_t index) {
     const std::optional<std::uint32_t> i = find_packet(batch, index);
     return i && nf < nfs_.size() && is_alive(batch.meta().verdict[batch.slots()[*i]]) &&
@@ -181,22 +116,12 @@ Status ProcessStage::check_lines(RecordQueue const& said, packet::Batch const& b
   const auto is_reason = [this](std::uint32_t nf, std::int32_t reason) {
     return reason >= -1 && reason < static_cast<std::int64_t>(nfs_[nf].instance->outcome().drops().size());
   };
-  for (nf_process::RecordOf const& record : said.records) {
-    if (!had_packet(record.nf, record.line.packet) || !is_reason(record.nf, record.line.reason)) {
-      return absl::DataLossError("a record about a packet it does not have");
-    }
-  }
-  for (nf_process::AlertOf const& alert : said.alerts) {
-    if (!had_packet(alert.nf, alert.line.packet)) {
-      return absl::DataLossError("a record about a packet it does not have");
-    }
-  }
-  return absl::OkStatus();
+  return records_->take(sent_.size(), had_packet, is_reason, position_, lines_->of(unit));
 }
 
 bool ProcessStage::receive() {
   bool worked = false;
-  if (const Status status = gather_lines(); !status.ok()) {
+  if (const Status status = records_ ? records_->gather(sent_.size()) : absl::OkStatus(); !status.ok()) {
     process_->fail(*connection_, concat("NF process violated the protocol: ", std::string(status.message())));
     return false;
   }
@@ -224,21 +149,9 @@ bool ProcessStage::receive() {
     worked = true;
   }
   for (std::size_t nf = 0; worked && nf < nfs_.size(); ++nf) {
-    take_counts(nf);
+    add_counts(connection_->channel.counts(nf), nfs_[nf].seen, nfs_[nf].instance->counters());
   }
   return worked;
-}
-
-/// Whether NFs may have made this of a packet: none has one after it was dropped or became a reply.
-bool ProcessStage::is_sound(PacketEntry const& entry, packet::Packet const& packet) const {
-  const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
-  // a capture may have less than an Ethernet header; there are NICs whose queues stop at such a frame
-  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) &&
-         (entry.length >= packet::kEthernetBytes || has_bounds_of(entry, packet)) &&
-         std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
-         (entry.mtu == 0 || entry.mtu >= packet::kMinMtu) && had <= nfs_.size() &&
-         entry.output < nf::kOwnOutputs + nfs_.back().instance->descriptor().packet_outputs.size() &&
-         std::uint64_t{entry.alerts} >> had == 0;
 }
 
 /// All of it is checked before any of it counts.
@@ -249,7 +162,11 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
   }
   entries_.assign(entries.begin(), entries.end());
   const packet::Batch batch = pool_->batch(unit);
-  CATENA_RETURN_IF_ERROR(check(batch, sent.first_slot));
+  CATENA_RETURN_IF_ERROR(check_reply(entries_, batch,
+                                     {.first_slot = sent.first_slot,
+                                      .nfs = nfs_.size(),
+                                      .outputs = nfs_.back().instance->descriptor().packet_outputs.size(),
+                                      .may_move = connection_->field_mask.may_move()}));
   CATENA_RETURN_IF_ERROR(take_lines_of(unit));
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (i + kPrefetchAhead < batch.size()) {
@@ -257,27 +174,6 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
     }
     if (is_alive(batch.meta().verdict[batch.slots()[i]])) {
       decide(batch[i], entries_[i]);
-    }
-  }
-  return absl::OkStatus();
-}
-
-Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot) const {
-  const bool may_move = connection_->field_mask.may_move();
-  for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    PacketEntry const& entry = entries_[i];
-    if (entry.slot != first_slot + i) {
-      return absl::DataLossError("a packet is not in its slot");
-    }
-    const packet::Packet packet = batch[i];
-    if (!is_alive(static_cast<std::uint8_t>(packet.verdict()))) {
-      continue;
-    }
-    if (!is_sound(entry, packet)) {
-      return absl::DataLossError("a packet has invalid bounds or an invalid verdict");
-    }
-    if (!may_move && is_alive(entry.verdict) && !has_bounds_of(entry, packet)) {
-      return absl::DataLossError("a packet has other bounds, and `meta.length` is not in the writes of its NF");
     }
   }
   return absl::OkStatus();
@@ -432,39 +328,6 @@ std::byte* ProcessStage::slot_of(std::uint32_t slot) const {
   return connection_->frames.bytes().data() + std::size_t{slot} * packet::kSlotBytes;
 }
 
-/// Numbers that the process claims; they only go up.
-void ProcessStage::take_counts(std::size_t nf) {
-  nf_process::SharedCounts const& of = connection_->channel.counts(nf);
-  nf::Counters& counters = nfs_[nf].instance->counters();
-  std::vector<std::uint64_t>& seen = nfs_[nf].seen;
-  const std::array<std::pair<std::atomic<std::uint64_t> const*, Counter*>, 9> all{{
-      {&of.processed, &counters.processed},
-      {&of.unsupported, &counters.unsupported},
-      {&of.link_local, &counters.link_local},
-      {&of.kernel_faults, &counters.kernel_faults},
-      {&of.device_packets, &counters.device_packets},
-      {&of.launches, &counters.launches},
-      {&of.transfer_packets, &counters.transfers.packets},
-      {&of.bytes_to_device, &counters.transfers.bytes_to_device},
-      {&of.bytes_to_host, &counters.transfers.bytes_to_host},
-  }};
-  const std::size_t own = all.size() + 1;  // the last one is the total of the kinds
-  seen.resize(own + of.uninspected.size());
-  const auto grown = [&seen](std::size_t i, std::atomic<std::uint64_t> const& count) {
-    const std::uint64_t now = count.load(std::memory_order_acquire);
-    const std::uint64_t before = std::exchange(seen[i], std::max(seen[i], now));
-    return seen[i] - before;
-  };
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    *all[i].second += grown(i, *all[i].first);
-  }
-  if (grown(all.size(), of.uninspected_total) > 0) {
-    for (std::size_t kind = 0; kind < of.uninspected.size(); ++kind) {
-      counters.uninspected.count(kind, grown(own + kind, of.uninspected[kind]));
-    }
-  }
-}
-
 /// The process is gone.
 void ProcessStage::lose() {
   for (Sent const& sent : sent_) {
@@ -473,8 +336,7 @@ void ProcessStage::lose() {
   sent_.clear();
   there_ = 0;
   of_host_.reset();
-  lines_of_host_.reset();
-  said_.clear();
+  records_.reset();
   to_nf_.reset();
   connection_.reset();
 }

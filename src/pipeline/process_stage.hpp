@@ -6,6 +6,7 @@
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/isolation/process.hpp"
 #include "pipeline/pending_replacement.hpp"
+#include "pipeline/process_records.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/unit_records.hpp"
 
@@ -67,12 +68,6 @@ class ProcessStage final : public HostStage {
     std::uint32_t first_slot;  ///< of its frames in the memory of the process
     Clock::time_point at;
   };
-  /// The process's lines about the packets of a unit.
-  struct RecordQueue {
-    std::vector<nf_process::RecordOf> records;
-    std::vector<nf_process::AlertOf> alerts;
-    std::size_t bytes = 0;  ///< approximate size in memory
-  };
   struct OfNf {
     nf::Instance* instance;
     std::unique_ptr<ProcessPart> part;
@@ -82,12 +77,8 @@ class ProcessStage final : public HostStage {
   void begin(std::shared_ptr<nf_process::Connection> connection);
   void exchange_parts();
   bool receive();
-  Status gather_lines();
   Status take_lines_of(memory::Unit const& unit);
-  Status check_lines(RecordQueue const& said, packet::Batch const& batch) const;
   Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
-  Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
-  bool is_sound(nf_process::PacketEntry const& entry, packet::Packet const& packet) const;
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   void prefetch_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry) const;
   void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
@@ -97,7 +88,6 @@ class ProcessStage final : public HostStage {
   void take_next(std::uint32_t version);
   std::uint32_t write(memory::Unit const& unit);
   std::byte* slot_of(std::uint32_t slot) const;
-  void take_counts(std::size_t nf);
   void lose();
   bool drop_waiting();
   void drop(memory::Unit& unit);
@@ -118,10 +108,8 @@ class ProcessStage final : public HostStage {
   memory::Unit* held_ = nullptr;  ///< the first unit of another version, while earlier units are in the process
   std::deque<Sent> sent_;         ///< the oldest first
   std::uint64_t max_there_ = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t there_ = 0;  ///< packets in the process
-  std::optional<nf_process::LineReader> lines_of_host_;
-  std::deque<RecordQueue> said_;  ///< for units that have not returned; the last one is incomplete
-  std::size_t said_bytes_ = 0;
+  std::uint64_t there_ = 0;                       ///< packets in the process
+  std::optional<ProcessRecords> records_;         ///< of this incarnation; nullopt: not wanted
   std::vector<nf_process::PacketEntry> entries_;  ///< private copy of the current message
   /// Free blocks of slots, each for a unit, by their first slots. The last one returned is used first, since it is
   /// still in the caches.

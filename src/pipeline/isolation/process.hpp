@@ -1,66 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/core/file_descriptor.hpp"
-#include "base/ipc/mapping.hpp"
-#include "pipeline/isolation/channel.hpp"
-#include "pipeline/isolation/field_mask.hpp"
+#include "pipeline/isolation/connection.hpp"
+#include "pipeline/isolation/process_options.hpp"
 #include "pipeline/isolation/protocol.hpp"
 
 #include <catena/core/status.hpp>
 
 #include <sys/types.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace catena::nf_process {
 
-/// A file visible to an NF process, read-only.
-struct ShownFile {
-  std::string path;        ///< absolute
-  FileDescriptor fd = {};  ///< if set, this open file is shown at `path`, whichever user owns it
-};
-
-/// Options for starting the process of an NF, or of a group of NFs.
-struct ProcessOptions {
-  std::string program;   ///< see find_nf_program()
-  std::string name;      ///< of the NF, for messages; "group X" for several
-  std::string position;  ///< "file:line:column" of the first NF, prefix of errors other than an NF's own
-  std::string group;     ///< name of the group; empty: the process has one NF
-  std::vector<ShownFile> files;
-  std::string container;  ///< folder of its root file system; empty: it has this machine's /usr
-  bool is_trial = false;  ///< only a trial: nothing is opened or written
-  std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
-  std::uint32_t cpus = 0;                                ///< number of CPUs to run on; 0: any
-  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; nullopt: the caller's, or 65534 instead of root
-  std::optional<gid_t> gid;
-  /// Connects the process to the server of a device: a socket for device::remote::connect(), or an empty one with `why`
-  /// if the device does not exist. Called by a thread of the process's supervisor. Null: no server.
-  std::function<Result<FileDescriptor>(std::string const& preference, std::string* why)> connect_device;
-  std::stop_token give_up;  ///< cancels create(), add() and start(), which return Cancelled; no effect later
-};
-
-/// One incarnation of an NF process, as the sender of its packets sees it. Its memory belongs to this incarnation
-/// alone: late accesses after the end of the process, perhaps by a device, do no harm.
-struct Connection {
-  Connection(Channel own_channel, ipc::Mapping own_frames)
-      : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
-  Channel channel;
-  ipc::Mapping frames;                 ///< ChannelShape::slots() slots for the packets exchanged
-  FieldMask field_mask;                ///< bytes copied of them; set before the connection is taken
-  std::atomic<bool> is_closed{false};  ///< no more packets follow: it may end
-  std::atomic<bool> is_gone{false};    ///< the process has ended
-  /// When it last requested a write; the clock's epoch: never.
-  std::atomic<std::chrono::steady_clock::time_point> wrote_at{};
-};
+class Supervisor;
 
 /// The process of NFs in its sandbox: started, watched, and restarted when it ends unasked, violates the protocol or
 /// hangs: at once the first time, then after growing pauses. Call order: create() -> add() for each NF, in packet order
@@ -125,9 +83,8 @@ class NfProcess {
   Status ended(std::size_t nf) const;
 
  private:
-  struct Impl;
-  explicit NfProcess(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit NfProcess(std::unique_ptr<Supervisor> supervisor);
+  std::unique_ptr<Supervisor> supervisor_;
 };
 
 /// Path of the program: beside this process's own program, or in an installation. NotFound with the places searched.
