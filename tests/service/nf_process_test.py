@@ -15,8 +15,11 @@ import tempfile
 import unittest
 
 from command import children_of, name_of
-from harness import ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
+from harness import ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, as_user, firewall, wait_for
 from nf_process import EXAMPLE, GROUP, NFS, NfProcessTest, monitor, nf_process_of
+
+
+NOBODY = 65534
 
 
 def is_server(pid):
@@ -137,6 +140,30 @@ class NfProcesses(NfProcessTest):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(LIMIT_S), 0)
         self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    @unittest.skipUnless(IS_ROOT, "not root: it has this user")
+    def test_for_root_each_has_a_user_that_no_other_process_has(self):
+        pids = self.pids(self.start(self.chain("process", NFS[:2], rx="{generator: {rate: 1000}}")))
+        pids += self.pids(self.start(self.chain("process", NFS[:1], rx="{generator: {rate: 1000}}")))
+        users = [os.stat(f"/proc/{pid}").st_uid for pid in pids]
+        self.assertEqual(len(set(users)), len(pids), users)
+        self.assertFalse({0, NOBODY} & set(users), users)
+
+        def reads():
+            """Which of the processes this user may read or end."""
+            reached = []
+            for pid in pids:
+                try:
+                    os.kill(pid, 0)
+                    reached.append(pid)
+                    with open(f"/proc/{pid}/mem", "rb"):
+                        pass
+                except PermissionError:
+                    pass
+            return reached
+
+        self.assertEqual(as_user(NOBODY, [], reads), [])
+        self.assertEqual(as_user(users[0], [], reads)[:1], pids[:1], "the test sees who may")
 
     def test_errors_of_its_configuration_have_their_place(self):
         rules = self.folder / "bad.rules"

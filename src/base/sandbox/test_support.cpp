@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sandbox/test_support.hpp"
 
+#include "base/sandbox/reserved_user.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
@@ -20,7 +22,6 @@ namespace catena::sandbox {
 namespace {
 
 constexpr std::chrono::seconds kProcessLimit{60};
-constexpr uid_t kNobody = 65534;
 
 /// What a child that runs `work` and what it executes write and end with.
 template <typename Work>

@@ -45,7 +45,6 @@ constexpr std::chrono::seconds kExitLimit{5};
 constexpr std::uint32_t kMaxThreads = 32;
 /// Connections to a device that one process gets.
 constexpr std::size_t kMaxDevices = 4;
-constexpr uid_t kNobody = 65534;
 
 /// So many of the CPUs that this thread may use, others for each process in turn; none: all.
 std::vector<int> some_cpus(std::uint32_t count) {
@@ -149,8 +148,8 @@ Result<sandbox::SandboxOptions> sandbox_for(ProcessOptions const& options) {
   if (!options.container.empty()) {  // here: the thread that starts the process may read more
     CATENA_ASSIGN_OR_RETURN(sandbox.root, sandbox::read_image(options.container, sandbox.readable));
   }
-  sandbox.uid = options.uid ? options.uid : ::geteuid() == 0 ? std::optional(kNobody) : std::nullopt;
-  sandbox.gid = options.gid ? options.gid : ::geteuid() == 0 ? std::optional<gid_t>(kNobody) : std::nullopt;
+  sandbox.uid = options.uid;
+  sandbox.gid = options.gid;
   sandbox.memory_bytes = options.memory_bytes;
   sandbox.cpus = some_cpus(options.cpus);
   sandbox.max_threads = kMaxThreads;
@@ -182,6 +181,10 @@ Result<std::unique_ptr<Incarnation>> Incarnation::start(ProcessOptions const& op
   CATENA_ASSIGN_OR_RETURN(sandbox::SandboxOptions sandbox, sandbox_for(options));
   sandbox.fds = {ends.second.get(), notifiers.second.get()};
   auto incarnation = std::unique_ptr<Incarnation>(new Incarnation(options, rights, std::move(ends.first)));
+  if (!sandbox.uid && ::geteuid() == 0) {
+    incarnation->user_ = sandbox::take_process_user();
+    sandbox.uid = sandbox.gid = incarnation->user_.id;
+  }
   CATENA_RETURN_IF_ERROR(incarnation->start_in(std::move(sandbox)));
   return incarnation;
 }

@@ -4,6 +4,7 @@
 #include "base/core/file_descriptor.hpp"
 #include "base/ipc/frames.hpp"
 #include "base/sandbox/control_group.hpp"
+#include "base/sandbox/reserved_user.hpp"
 #include "base/sandbox/sandbox.hpp"
 #include "pipeline/isolation/connection.hpp"
 #include "pipeline/isolation/file_broker.hpp"
@@ -75,6 +76,7 @@ class Incarnation {
   Status how_it_ended() const;
 
   ProcessOptions const* options_;
+  sandbox::ProcessUser user_;  ///< if it is not one of `options_`; outlives the process
   std::unique_ptr<sandbox::ControlGroup, RemoveGroup>
       group_;  ///< null: its resource limits are all; outlives the process
   std::unique_ptr<sandbox::SandboxedProcess> process_;

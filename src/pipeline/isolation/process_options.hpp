@@ -33,7 +33,8 @@ struct ProcessOptions {
   bool is_trial = false;  ///< only a trial: nothing is opened or written
   std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
   std::uint32_t cpus = 0;                                ///< number of CPUs to run on; 0: any
-  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; nullopt: the caller's, or 65534 instead of root
+  std::optional<uid_t>
+      uid;  ///< see sandbox::SandboxOptions; both or neither: the caller's, or a reserved one instead of root
   std::optional<gid_t> gid;
   /// Connects the process to the server of a device: a socket for device::remote::connect(), or an empty one with `why`
   /// if the device does not exist. Called by a thread of the process's supervisor. Null: no server.

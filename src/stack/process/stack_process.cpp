@@ -22,7 +22,6 @@ namespace catena::stack {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr uid_t kNobody = 65534;
 constexpr std::chrono::seconds kStartLimit{60};  // an engine may compile a kernel meanwhile
 
 /// The next frame before `deadline`.
@@ -56,9 +55,10 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
   sandbox.readable = {{program, {}}, {"/sys/devices/system/cpu", {}}};
   sandbox.fds = {ends.second.get(), port};
   static_assert(kStackControlFd == 3 && kStackPortFd == 4);
+  sandbox::ProcessUser user;
   if (::geteuid() == 0) {
-    sandbox.uid = kNobody;
-    sandbox.gid = kNobody;
+    user = sandbox::take_process_user();
+    sandbox.uid = sandbox.gid = user.id;
   }
   sandbox.cpus = options.cpus;
   // of addresses: it maps the segments of all applications, also of those that have ended; few of their pages have
@@ -82,12 +82,16 @@ Result<std::unique_ptr<StackProcess>> StackProcess::start(StackProcessOptions co
     return reader.ok() && !why.ok() ? why : absl::UnavailableError("catena-stack is of another version");
   }
   return std::unique_ptr<StackProcess>(
-      new StackProcess(std::move(process), std::move(ends.first), options.settings.shape));
+      new StackProcess(std::move(user), std::move(process), std::move(ends.first), options.settings.shape));
 }
 
-StackProcess::StackProcess(std::unique_ptr<sandbox::SandboxedProcess> process, FileDescriptor control,
-                           SegmentShape const& shape)
-    : process_(std::move(process)), control_(std::move(control)), shape_(shape), reader_([this] { read_reports(); }) {}
+StackProcess::StackProcess(sandbox::ProcessUser user, std::unique_ptr<sandbox::SandboxedProcess> process,
+                           FileDescriptor control, SegmentShape const& shape)
+    : user_(std::move(user)),
+      process_(std::move(process)),
+      control_(std::move(control)),
+      shape_(shape),
+      reader_([this] { read_reports(); }) {}
 
 StackProcess::~StackProcess() {
   ::shutdown(control_.get(), SHUT_RDWR);

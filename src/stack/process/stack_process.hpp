@@ -12,6 +12,7 @@
 
 #include "base/core/file_descriptor.hpp"
 #include "base/core/process_needs.hpp"
+#include "base/sandbox/reserved_user.hpp"
 #include "base/sandbox/sandbox.hpp"
 #include "stack/process/settings.hpp"
 #include "stack/process/stack_report.hpp"
@@ -47,9 +48,11 @@ class StackProcess {
   pid_t pid() const { return process_->pid(); }
 
  private:
-  StackProcess(std::unique_ptr<sandbox::SandboxedProcess> process, FileDescriptor control, SegmentShape const& shape);
+  StackProcess(sandbox::ProcessUser user, std::unique_ptr<sandbox::SandboxedProcess> process, FileDescriptor control,
+               SegmentShape const& shape);
   void read_reports();
 
+  sandbox::ProcessUser user_;  ///< outlives the process
   std::unique_ptr<sandbox::SandboxedProcess> process_;
   FileDescriptor control_;
   SegmentShape shape_;
