@@ -53,9 +53,11 @@ test-plain: configure-tests  ## all tests without sanitizers, those of benchmark
 	@cmake --build build -j$(JOBS)
 	@$(CTEST) build $(NO_SOAK) --output-junit tests.xml; status=$$?; tools/summarize-tests --why build/tests.xml && exit $$status
 
-matrix: build-tests  ## change running chains in all ways (hours): a line for each NF, number of shards, isolation and change
-	@PYTHONPATH=tests:tests/service CATENA_BIN=build/src/apps/catena/catena CATENA_DATA=tests/data/chain \
-	  python3 tests/system/matrix_run.py
+matrix: export PYTHONPATH := tests:tests/service
+matrix: export CATENA_BIN := build/src/apps/catena/catena
+matrix: export CATENA_DATA := tests/data/chain
+matrix: build-tests  ## change running chains in all ways (hours), also at live ports: a line for each NF, number of shards, isolation and change
+	@status=0; for run in live_matrix_run matrix_run; do python3 tests/system/$$run.py || status=$$?; done; exit $$status
 
 test-all: export CATENA_SAME_BYTES := full
 test-all: test-plain  ## the same with every combination of placement, mode and unit size (hours without a GPU)

@@ -77,9 +77,10 @@ class LiveRun(Run):
         for cable in self.cables:
             cable.remove()
 
-    def expect_all_seen(self, traces):
+    def expect_all_seen(self, view, traces):
         seen = sum(received for received, _ in self.reports())
-        traces.expect(seen == self.sent, f"{self.sent} packets were sent, and the chain has received {seen}")
+        traces.expect(seen == self.sent, f"{self.sent} packets were sent, and the chain has received {seen}; drops of its "
+                                         f"port at the end: {view['rx']['drops']}")
 
 
 def check_packets(run, traces):
@@ -133,7 +134,7 @@ def observe(run, traces):
     dry, applied = run.change(traces)
     view = run.end(is_new=applied[0] == 200 and applied[1]["why_packets_are_lost"] is not None)
     traces.expect(view["accounted"], "the report does not add up")
-    run.expect_all_seen(traces)
+    run.expect_all_seen(view, traces)
     (check_esp if run.cell.nf == "ipsec" else check_packets)(run, traces)
     if run.cell.nf == "monitor":
         check_flow_records(run, traces)

@@ -103,7 +103,7 @@ class _Batch:
 class Source:
     """A process that sends `rate` packets a second until it is ended, and counts them.
 
-    It keeps its schedule: what it is late by, it sends at once. TCP and UDP checksums are wrong for the number at the end;
+    It never sends faster, even where it was late: no wire brings bursts of the kernel's own making. TCP and UDP checksums are wrong for the number at the end;
     no NF judges them.
     """
 
@@ -124,11 +124,13 @@ class Source:
     def _send(interface, frames, rate):
         ended = []
         signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
-        batch, sent, start = _Batch(interface, frames), 0, time.monotonic()
+        batch, sent, due = _Batch(interface, frames), 0, time.monotonic()
         while not ended:
             batch.send(sent)
             sent += BATCH
-            time.sleep(max(0.0, start + sent / rate - time.monotonic()))
+            now = time.monotonic()
+            due = max(due + BATCH / rate, now)
+            time.sleep(due - now)
         return sent
 
     def end(self):

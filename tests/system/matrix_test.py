@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a running chain: the cells of the matrix (matrix.py) of the gate, and the choice of these cells.
+"""Changes of a running chain: the cells of the matrix (matrix.py) of the gate, some of the cells at live ports, and the
+choice of these cells.
 
 `make matrix` runs all cells. CATENA_BIN names the program.
 """
@@ -8,8 +9,13 @@
 import itertools
 import unittest
 
+import live_matrix_run
 import matrix
+from live_traffic import reason_for_none
 from matrix_run import run_cells
+
+RATE_AT_LIVE_PORTS = 10_000  # packets a second, which a loaded machine has time for
+NO_LIVE_PORTS = reason_for_none()
 
 
 class Choice(unittest.TestCase):
@@ -30,6 +36,13 @@ class Choice(unittest.TestCase):
         self.assertEqual(len(cells), len(set(cells)))
         self.assertLess(len(cells), 80)
 
+    def test_live_cells_lose_nothing(self):
+        cells = matrix.live_cells()
+        self.assertEqual(len(cells), len(set(cells)))
+        self.assertEqual({(cell.nf, matrix.expected(cell).outcome) for cell in cells},
+                         {(nf, "lives") for nf in (*matrix.STATEFUL, "firewall")})
+        self.assertEqual({cell.isolation for cell in cells}, set(matrix.ISOLATIONS))
+
     def test_each_rule_has_a_cell(self):
         reasons = {matrix.expected(cell).reason for cell in matrix.all_cells()}
         self.assertEqual(reasons, {reason for _, _, reason in matrix.RULES})
@@ -40,6 +53,15 @@ class Gate(unittest.TestCase):
         for cell, expected, outcome in run_cells(matrix.gate_cells()):
             with self.subTest(cell=str(cell)):
                 self.assertEqual(outcome.outcome, expected.outcome, f"{outcome}; expected: {expected.reason}")
+
+
+@unittest.skipIf(NO_LIVE_PORTS, f"no live ports here: {NO_LIVE_PORTS}")
+class LivePorts(unittest.TestCase):
+    def test_a_change_loses_no_packet_of_a_source_in_another_process(self):
+        cells = [cell for cell in matrix.live_cells() if cell.change == "shards"]
+        for cell, expected, outcome in live_matrix_run.run_live_cells(cells, RATE_AT_LIVE_PORTS):
+            with self.subTest(cell=str(cell)):
+                self.assertEqual(outcome.outcome, expected.outcome, str(outcome))
 
 
 if __name__ == "__main__":
