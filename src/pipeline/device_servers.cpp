@@ -5,9 +5,13 @@
 
 #include <catena/core/text.hpp>
 
+#include <spdlog/spdlog.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace catena::runtime {
@@ -22,6 +26,60 @@ Result<Opened> unless_in_quarantine(Result<Opened> opened, std::string_view clie
   }
   return opened;
 }
+
+/// The groups of device servers that a chain and the processes of its NFs use. Any thread.
+class ServerGroups {
+ public:
+  using Group = std::shared_ptr<device::remote::ServerPool::Group>;  ///< null: the common server
+
+  /// `shares`: its NFs share a GPU in a way that needs one server.
+  ServerGroups(device::remote::ServerPool& servers, ServerClient client, bool shares)
+      : servers_(&servers), client_(std::move(client)), shares_(shares) {
+    if (client_.servers == ServersFor::kTenant) {
+      groups_[client_.chain] = servers.group(client_.tenant);
+    } else if (client_.servers == ServersFor::kProcess) {
+      groups_[client_.chain] = servers.group(client_.chain);
+    }
+  }
+
+  /// Of the process `name`; the chain's own process has the chain's name. nullopt, with the reason: it has no device.
+  std::optional<Group> of(std::string const& name, std::string* why) {
+    const std::scoped_lock lock(mutex_);
+    if (client_.servers == ServersFor::kDevice) {
+      return own_or_common(why);
+    }
+    Group& group = groups_[client_.servers == ServersFor::kProcess ? name : client_.chain];
+    if (group == nullptr) {
+      group = servers_->group(name);
+    }
+    return group;
+  }
+
+ private:
+  /// The common server, or that of a user who has taken it down.
+  std::optional<Group> own_or_common(std::string* why) {
+    Group& own = groups_[client_.owner];
+    if (own == nullptr) {
+      const std::string separation = servers_->separation_of(client_.owner);
+      if (separation.empty()) {
+        return nullptr;
+      }
+      if (shares_) {
+        *why = concat(separation, ", and a shared GPU needs the common device server");
+        return std::nullopt;
+      }
+      spdlog::warn("{} has a device server of its user's own: {}", client_.chain, separation);
+      own = servers_->group(client_.owner);
+    }
+    return own;
+  }
+
+  device::remote::ServerPool* servers_;
+  ServerClient client_;
+  bool shares_;
+  std::mutex mutex_;
+  std::map<std::string, Group, std::less<>> groups_;  ///< by process, or the user's
+};
 
 }  // namespace
 
@@ -54,44 +112,33 @@ Status check_servers(ServersFor servers, std::optional<chain::SharingOptions> co
 }
 
 void use_servers(device::remote::ServerPool& servers, ServerClient const& client, RunOptions& options) {
-  using Group = std::shared_ptr<device::remote::ServerPool::Group>;
-  Group group;  // null: that of all
-  if (client.servers != ServersFor::kDevice) {
-    group = servers.group(client.servers == ServersFor::kTenant ? client.tenant : client.chain);
-  }
-  // held for as long as the chain may start the process again
-  struct OfProcesses {
-    std::mutex mutex;
-    std::map<std::string, Group, std::less<>> groups;
-  };
-  const auto of_nfs = std::make_shared<OfProcesses>();
-  const bool is_for_process = client.servers == ServersFor::kProcess;
-  const auto group_of = [&servers, group, of_nfs, is_for_process](std::string const& name) {
-    if (!is_for_process) {
-      return group;
-    }
-    const std::scoped_lock lock(of_nfs->mutex);
-    Group& own = of_nfs->groups[name];
-    if (own == nullptr) {
-      own = servers.group(name);
-    }
-    return own;
-  };
+  // held for as long as the chain may start its processes again
+  const auto groups =
+      std::make_shared<ServerGroups>(servers, client, !check_servers(ServersFor::kTenant, options.sharing).ok());
   options.device_returns = true;
-  options.processes.connect_device = [&servers, chain = client.chain, group_of](
-                                         std::string const& nf, std::string const& text,
-                                         std::string* why) -> Result<FileDescriptor> {
+  options.processes.connect_device = [&servers, client, groups](std::string const& nf, std::string const& text,
+                                                                std::string* why) -> Result<FileDescriptor> {
     CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(text));
-    const std::string name = concat(chain, "/", nf);
-    const Group own = group_of(name);
-    return unless_in_quarantine(do_process_work([&] { return servers.connect(preference, name, why, own.get()); }),
-                                chain, why);
+    const std::string name = concat(client.chain, "/", nf);
+    const std::optional<ServerGroups::Group> group = groups->of(name, why);
+    if (!group) {
+      return FileDescriptor();
+    }
+    return unless_in_quarantine(do_process_work([&] {
+                                  return servers.connect(preference, {name, client.owner}, why, group->get());
+                                }),
+                                client.chain, why);
   };
-  options.open_device = [&servers, chain = client.chain, group](
-                            device::DevicePreference const& preference,
-                            std::string* why) -> Result<std::unique_ptr<device::Device>> {
-    return unless_in_quarantine(do_process_work([&] { return servers.open(preference, chain, why, group.get()); }),
-                                chain, why);
+  options.open_device = [&servers, client, groups](device::DevicePreference const& preference,
+                                                   std::string* why) -> Result<std::unique_ptr<device::Device>> {
+    const std::optional<ServerGroups::Group> group = groups->of(client.chain, why);
+    if (!group) {
+      return nullptr;
+    }
+    return unless_in_quarantine(do_process_work([&] {
+                                  return servers.open(preference, {client.chain, client.owner}, why, group->get());
+                                }),
+                                client.chain, why);
   };
 }
 

@@ -31,10 +31,13 @@ struct ServerClient {
   std::string chain;
   std::string tenant;
   ServersFor servers = ServersFor::kDevice;
+  std::string owner = {};  ///< who answers for its kernels; empty: it is the only one
 };
 /// Makes a run open devices through `servers`, which must outlive it, and return to them after a loss. The client name
 /// is the chain's; for the process of an NF it is CHAIN/NF. Servers of kTenant and kProcess end with `options` and the
-/// objects made from it. A client in quarantine has no device: the CPU serves it.
+/// objects made from it. A client in quarantine has no device: the CPU serves it. With kDevice an owner whose clients
+/// have taken devices down gets a server of his own (ServerPool::separation_of()), or no device if `options` share a
+/// GPU.
 void use_servers(device::remote::ServerPool& servers, ServerClient const& client, RunOptions& options);
 
 }  // namespace catena::runtime

@@ -196,6 +196,7 @@ ChainView ChainSet::view_of(ChainEntry const& entry) const {
                  state,
                  entry.error,
                  setup_.quarantine_of(entry.applied.name),
+                 setup_.separation_of(entry.applied),
                  watch_.retry_of(entry.applied.name),
                  entry.spec.revision,
                  entry.spec.fallback,

@@ -34,6 +34,7 @@ struct ChainView {
   ChainState state = ChainState::kStopped;
   std::string error;                            ///< why it failed; else empty
   std::string quarantine;                       ///< why it may not use its device; else empty
+  std::string separation;                       ///< why its user has a device server of his own; else empty
   std::optional<std::chrono::seconds> retry;    ///< until a failed chain is started again; nullopt: it is not
   std::string revision;                         ///< of its spec in the history; empty: it did not run
   std::string fallback;                         ///< why it runs an earlier spec instead of its file; empty: it does not

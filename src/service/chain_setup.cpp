@@ -10,12 +10,19 @@
 
 namespace catena::service {
 
+namespace {
+
+/// By the name that device servers know.
+std::string owner_of(ApplyRecord const& applied) { return concat("user ", applied.caller.uid); }
+
+}  // namespace
+
 Status ChainSetup::set_up(ApplyRecord const& applied, ValidatedSpec& validated) const {
-  if (servers_ != nullptr) {
-    runtime::use_servers(*servers_, {applied.name, applied.tenant, servers_for_}, validated.options);
-  }
   validated.options.switches = switches_;
   CATENA_RETURN_IF_ERROR(share_device(validated));
+  if (servers_ != nullptr) {  // after share_device(), as shared GPUs need the common server
+    runtime::use_servers(*servers_, {applied.name, applied.tenant, servers_for_, owner_of(applied)}, validated.options);
+  }
   CATENA_RETURN_IF_ERROR(runtime::allow_processes(validated.config, validated.options));
   if (has_other_rights(applied.caller)) {
     validated.options.processes.uid = applied.caller.uid;
@@ -46,6 +53,12 @@ Status ChainSetup::share_device(ValidatedSpec& validated) const {
   validated.options.sharing = sharing_;
   validated.options.partitions.plans = partition_plans_;
   return absl::OkStatus();
+}
+
+std::string ChainSetup::separation_of(ApplyRecord const& applied) const {
+  return servers_ != nullptr && servers_for_ == runtime::ServersFor::kDevice
+             ? servers_->separation_of(owner_of(applied))
+             : std::string();
 }
 
 std::string ChainSetup::quarantine_of(std::string const& name) const {

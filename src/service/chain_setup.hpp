@@ -34,6 +34,8 @@ class ChainSetup {
   Status set_up(ApplyRecord const& applied, ValidatedSpec& validated) const;
   /// Why the chain may not use its device; empty if it may.
   std::string quarantine_of(std::string const& name) const;
+  /// Why chains of its user start with a device server of their own; empty: they do not.
+  std::string separation_of(ApplyRecord const& applied) const;
   /// FailedPrecondition if the chain is not in quarantine.
   Status lift_quarantine(std::string const& name);
   /// Ports shared by chains now.

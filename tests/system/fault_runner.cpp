@@ -123,7 +123,7 @@ class Killer {
   Killer(FaultRun const& run, runtime::Session const*& session)
       : run_(&run), session_(&session), servers_({device::testing::server_options().program, limits_for(run), {}}) {}
 
-  Result<std::unique_ptr<device::Device>> open() { return servers_.open(kDevice, "chain", nullptr); }
+  Result<std::unique_ptr<device::Device>> open() { return servers_.open(kDevice, {"chain"}, nullptr); }
   /// Where the run was of a kernel without end, when the death of its server has been judged: clients may see it first.
   std::string quarantine() const {
     constexpr std::chrono::seconds kLimit{60};

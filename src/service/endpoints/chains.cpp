@@ -31,6 +31,7 @@ Json json_of(ChainView const& chain) {
                {"uid", chain.applied.caller.uid},
                {"options", to_json(chain.applied.options)},
                {"quarantine", text_or_null(chain.quarantine)},
+               {"own_device_server", text_or_null(chain.separation)},
                {"ok", chain.error.empty()},
                {"error", text_or_null(chain.error)},
                {"retry_s", chain.retry ? Json(chain.retry->count()) : Json()},

@@ -7,6 +7,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace catena::device::remote {
@@ -34,13 +35,19 @@ void ServerPool::judge(std::string const& server, Supervisor::Death const& death
     return;
   }
   for (Supervisor::Suspect const& suspect : death.suspects) {
-    Suspicion& suspicion = suspicions_[suspect.client];
+    std::string const& name = suspect.client.name;
+    Suspicion& suspicion = suspicions_[name];
     suspicion.server = server;
     if (death.suspects.size() == 1) {
       suspicion.quarantine = concat("its work (", suspect.kernels, ") took the device down: ", death.reason);
-      spdlog::error("{} is in quarantine: {}", suspect.client, suspicion.quarantine);
+      spdlog::error("{} is in quarantine: {}", name, suspicion.quarantine);
+      if (!suspect.client.owner.empty()) {
+        std::vector<Clock::time_point>& offences = offences_[suspect.client.owner];
+        std::erase_if(offences, [&](Clock::time_point at) { return at < Clock::now() - options_.offence_memory; });
+        offences.push_back(Clock::now());
+      }
     } else {
-      spdlog::warn("{} is one of {} whose kernel may have taken the device down: it is let back alone", suspect.client,
+      spdlog::warn("{} is one of {} whose kernel may have taken the device down: it is let back alone", name,
                    death.suspects.size());
     }
   }
@@ -96,7 +103,7 @@ Result<Supervisor*> ServerPool::server_of(DevicePreference const& preference, Gr
   return server.get();
 }
 
-Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& preference, std::string_view client,
+Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& preference, Client const& client,
                                                  std::string* why, Group* group) {
   if (preference.kind == DevicePreference::Kind::kNone) {
     return nullptr;
@@ -105,7 +112,7 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
   {
     const std::scoped_lock lock(mutex_);
     CATENA_ASSIGN_OR_RETURN(server, server_of(preference, group));
-    CATENA_RETURN_IF_ERROR(admit(client));
+    CATENA_RETURN_IF_ERROR(admit(client.name));
   }
   const Clock::time_point begin = Clock::now();
   for (;;) {
@@ -131,8 +138,8 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
   }
 }
 
-Result<FileDescriptor> ServerPool::connect(DevicePreference const& preference, std::string_view client,
-                                           std::string* why, Group* group) {
+Result<FileDescriptor> ServerPool::connect(DevicePreference const& preference, Client const& client, std::string* why,
+                                           Group* group) {
   // whether there is a device shows when it is opened
   CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open(preference, client, why, group));
   if (device == nullptr) {
@@ -163,6 +170,20 @@ std::string ServerPool::quarantine_of(std::string_view client) const {
     }
   }
   return "";
+}
+
+std::string ServerPool::separation_of(std::string_view owner) const {
+  const std::scoped_lock lock(mutex_);
+  const auto known = offences_.find(owner);
+  if (known == offences_.end()) {
+    return "";
+  }
+  const Clock::time_point since = Clock::now() - options_.offence_memory;
+  const auto recent = std::ranges::count_if(known->second, [since](Clock::time_point at) { return at >= since; });
+  return static_cast<std::size_t>(recent) < options_.max_offences
+             ? ""
+             : concat(recent, " clients of ", owner, " have taken a device down within ",
+                      std::chrono::ceil<std::chrono::minutes>(options_.offence_memory).count(), " minutes");
 }
 
 int ServerPool::pid_of(DevicePreference const& preference, Group const* group) const {

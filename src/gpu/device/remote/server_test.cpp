@@ -156,7 +156,7 @@ class DeviceServer : public ::testing::TestWithParam<std::string_view> {
   Deaths& deaths() { return deaths_; }
 
   Result<std::unique_ptr<Device>> client(std::string_view name) {
-    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect(name));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect({std::string(name)}));
     return connect(std::move(socket));
   }
   /// Once the server was started again.
@@ -559,7 +559,7 @@ TEST_P(DeviceServer, numbers_of_other_clients_mean_nothing) {
   Worker victim(client("victim").value());
   ASSERT_EQ(victim.fill(0x600D), absl::OkStatus());
   ASSERT_EQ(victim.finish(), absl::OkStatus());
-  Forger forger(supervisor().connect("forger").value());
+  Forger forger(supervisor().connect({"forger"}).value());
   const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, ipc::Writer().put(std::uint64_t{4096}));
   const std::uint32_t own = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
   // every number that the victim can have, and many that nobody has, but the forger's own
@@ -576,7 +576,7 @@ TEST_P(DeviceServer, numbers_of_other_clients_mean_nothing) {
 }
 
 TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothing_else) {
-  Forger forger(supervisor().connect("forger").value());
+  Forger forger(supervisor().connect({"forger"}).value());
   const std::uint32_t memory_range = forger.make(Call::kAllocatePinned, ipc::Writer().put(std::uint64_t{4096}));
   const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
   constexpr std::uint64_t kHuge = ~std::uint64_t{0};
@@ -625,7 +625,7 @@ TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
 
 TEST_P(DeviceServer, work_that_a_client_left_behind_is_not_taken_for_endless) {
   for (const bool leaves : {false, true}) {
-    auto forger = std::make_unique<Forger>(supervisor().connect("leaver").value());
+    auto forger = std::make_unique<Forger>(supervisor().connect({"leaver"}).value());
     ipc::Frame frame;
     ASSERT_EQ(forger->call(Call::kAllocatePinned, ipc::Writer().put(std::uint64_t{4096}), -1, &frame),
               absl::OkStatus());
@@ -687,7 +687,7 @@ TEST_P(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
       {{Command::kFlush, 16, 0, 0}, ~std::uint64_t{0}},
   };
   for (Lie const& lie : lies) {
-    Forger forger(supervisor().connect("liar").value());
+    Forger forger(supervisor().connect({"liar"}).value());
     ipc::Mapping page;
     forger.make_stream(page);
     forger.put(page, std::as_bytes(std::span(&lie.header, 1)), lie.bytes);
@@ -697,7 +697,7 @@ TEST_P(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
 }
 
 TEST_P(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
-  Forger forger(supervisor().connect("shrinker").value());
+  Forger forger(supervisor().connect({"shrinker"}).value());
   const FileDescriptor loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(loose.get(), 8192), 0);
   const ipc::Writer body = ipc::Writer().put(std::uint64_t{8192}).put(std::uint64_t{0});
@@ -717,7 +717,7 @@ TEST_P(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
 }
 
 TEST_P(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees_that) {
-  Forger forger(supervisor().connect("careless").value());
+  Forger forger(supervisor().connect({"careless"}).value());
   const ProgramSource source{{{"test.kernel.cpp", kKernels}}, {}};
   ipc::Frame frame;
   const ipc::Writer compile =
@@ -757,7 +757,7 @@ TEST_P(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
   const int pid = supervisor().pid();
   std::mt19937 random(7);
   for (int client = 0; client < 60; ++client) {
-    Forger forger(supervisor().connect("noise").value());
+    Forger forger(supervisor().connect({"noise"}).value());
     ipc::Mapping page;
     forger.make_stream(page);
     for (int frame = 0; frame < 20; ++frame) {
@@ -782,7 +782,7 @@ TEST_P(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
 
 TEST_P(DeviceServer, who_starts_an_endless_kernel_and_breaks_the_ring_behind_it_is_still_named) {
   Worker honest(client("honest").value());
-  Forger forger(supervisor().connect("hostile").value());
+  Forger forger(supervisor().connect({"hostile"}).value());
   const std::uint32_t kernel = forger.make_kernel("endless");
   const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
   ipc::Mapping page;
@@ -805,7 +805,7 @@ TEST_P(DeviceServer, who_starts_an_endless_kernel_and_breaks_the_ring_behind_it_
 
 TEST_P(DeviceServer, half_a_frame_keeps_nobody_waiting) {
   Worker honest(client("honest").value());
-  Forger forger(supervisor().connect("half").value());
+  Forger forger(supervisor().connect({"half"}).value());
   const std::uint32_t buffer = forger.make(Call::kAllocate, ipc::Writer().put(std::uint64_t{4096}));
   ipc::Mapping page;
   forger.make_stream(page);
@@ -819,7 +819,7 @@ TEST_P(DeviceServer, half_a_frame_keeps_nobody_waiting) {
 }
 
 TEST_P(DeviceServer, descriptors_that_nobody_asked_for_are_closed) {
-  Forger forger(supervisor().connect("generous").value());
+  Forger forger(supervisor().connect({"generous"}).value());
   const ipc::Mapping memory = ipc::Mapping::create("catena_device", 4096).value();
   const auto descriptors = [this] {
     const std::filesystem::directory_iterator all(concat("/proc/", supervisor().pid(), "/fd"));
@@ -834,7 +834,7 @@ TEST_P(DeviceServer, descriptors_that_nobody_asked_for_are_closed) {
 }
 
 TEST_P(DeviceServer, memory_counts_until_nothing_has_it_any_more) {
-  Forger forger(supervisor().connect("hoarder").value());
+  Forger forger(supervisor().connect({"hoarder"}).value());
   const ipc::Writer forty = ipc::Writer().put(std::uint64_t{40} << 20);
   ipc::Frame frame;
   ASSERT_EQ(forger.call(Call::kAllocatePinned, forty, -1, &frame), absl::OkStatus());
@@ -873,14 +873,14 @@ TEST(DeviceServerStart, a_program_that_is_away_for_a_moment_ends_nothing) {
   std::filesystem::remove(link);
   ASSERT_EQ(kill(first, SIGKILL), 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_FALSE(supervisor->connect("early").ok());
+  EXPECT_FALSE(supervisor->connect({"early"}).ok());
   std::filesystem::create_symlink(testing::server_options().program, link);
-  EXPECT_TRUE(wait_until([&] { return supervisor->connect("late").ok(); }, kLimit));
+  EXPECT_TRUE(wait_until([&] { return supervisor->connect({"late"}).ok(); }, kLimit));
   std::filesystem::remove(link);
 }
 
 TEST_P(DeviceServer, another_version_is_told_so) {
-  const FileDescriptor socket = supervisor().connect("old").value();
+  const FileDescriptor socket = supervisor().connect({"old"}).value();
   const ipc::Mapping page = ipc::Mapping::create("catena_device", sizeof(ClientPage)).value();
   ASSERT_EQ(ipc::send_frame(socket.get(), static_cast<std::uint32_t>(Call::kHello),
                             ipc::Writer().put(kVersion + 1).bytes(), page.fd()),
@@ -896,7 +896,7 @@ TEST(DeviceServerStart, a_device_that_is_not_there_shows_with_its_reason) {
   Deaths deaths;
   const auto supervisor = Supervisor::start(testing::server_options("opencl:1000"), deaths.listener()).value();
   EXPECT_THAT(deaths.next().reason, HasSubstr("no OpenCL device number 1000"));
-  const Result<FileDescriptor> socket = supervisor->connect("early");
+  const Result<FileDescriptor> socket = supervisor->connect({"early"});
   if (!socket.ok()) {
     EXPECT_THAT(socket.status().ToString(), HasSubstr("no OpenCL device number 1000"));
   }
@@ -929,8 +929,8 @@ class Pool : public ::testing::Test {
     }
   }
   ServerPool& pool() { return *pool_; }
-  Result<std::unique_ptr<Device>> open(std::string_view client) {
-    return pool_->open(DevicePreference::of("opencl"), client, nullptr);
+  Result<std::unique_ptr<Device>> open(std::string_view client, std::string_view owner = "") {
+    return pool_->open(DevicePreference::of("opencl"), {std::string(client), std::string(owner)}, nullptr);
   }
   /// Asks until the answer is not that it is to be asked again.
   Result<std::unique_ptr<Device>> open_patiently(std::string_view client) {
@@ -969,6 +969,25 @@ TEST_F(Pool, whose_kernel_alone_was_endless_is_in_quarantine_until_that_is_lifte
   EXPECT_TRUE(open_patiently("hostile").ok());
 }
 
+TEST_F(Pool, who_takes_devices_down_under_several_names_is_to_have_a_server_of_his_own) {
+  const auto take_down = [this](std::string const& client, std::string_view owner) {
+    Worker hostile(open(client, owner).value());
+    ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
+    ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
+    wait_until_gone(hostile.device());
+    EXPECT_TRUE(wait_until([&] { return !pool().quarantine_of(client).empty(); }, kLimit));
+    EXPECT_TRUE(open_patiently("idle").ok());  // the next server runs
+  };
+  take_down("a1", "user a");
+  EXPECT_EQ(pool().separation_of("user a"), "");
+  take_down("of nobody 1", "");
+  take_down("of nobody 2", "");
+  EXPECT_EQ(pool().separation_of(""), "");
+  take_down("a2", "user a");
+  EXPECT_THAT(pool().separation_of("user a"), HasSubstr("2 clients of user a"));
+  EXPECT_EQ(pool().separation_of("user b"), "");
+}
+
 TEST_F(Pool, of_several_suspects_the_one_that_does_it_again_is_found_and_the_others_are_cleared) {
   // both have work unfinished when the server dies of one of them
   Worker honest(open("honest").value());
@@ -1005,15 +1024,15 @@ TEST_F(Pool, a_server_that_is_killed_is_nobodys_fault) {
 TEST_F(Pool, a_group_has_a_server_of_its_own_that_ends_with_it) {
   const DevicePreference opencl = DevicePreference::of("opencl");
   auto group = pool().group("acme");
-  const auto first = pool().open(opencl, "a", nullptr, group.get());
+  const auto first = pool().open(opencl, {"a"}, nullptr, group.get());
   ASSERT_TRUE(first.ok()) << first.status();
   const int own = pool().pid_of(opencl, group.get());
   EXPECT_NE(own, pool().pid_of(opencl)) << "that of all";
   auto same = pool().group("acme");
-  const auto second = pool().open(opencl, "b", nullptr, same.get());
+  const auto second = pool().open(opencl, {"b"}, nullptr, same.get());
   EXPECT_EQ(pool().pid_of(opencl, same.get()), own);
   const auto other = pool().group("other");
-  const auto third = pool().open(opencl, "c", nullptr, other.get());
+  const auto third = pool().open(opencl, {"c"}, nullptr, other.get());
   const int another = pool().pid_of(opencl, other.get());
   EXPECT_NE(another, own);
 
@@ -1024,14 +1043,14 @@ TEST_F(Pool, a_group_has_a_server_of_its_own_that_ends_with_it) {
   EXPECT_TRUE(wait_until([&] { return (*first)->is_gone(); }, kLimit));
   EXPECT_EQ(kill(another, 0), 0);
   const auto next = pool().group("acme");
-  EXPECT_TRUE(pool().open(opencl, "a", nullptr, next.get()).ok());
+  EXPECT_TRUE(pool().open(opencl, {"a"}, nullptr, next.get()).ok());
 }
 
 TEST_F(Pool, suspects_of_one_server_do_not_wait_for_those_of_another) {
   const DevicePreference opencl = DevicePreference::of("opencl");
   std::array<std::shared_ptr<ServerPool::Group>, 2> groups{pool().group("a"), pool().group("b")};
   const auto open_in = [&](std::size_t group, std::string const& client) {
-    return pool().open(opencl, client, nullptr, groups[group].get());
+    return pool().open(opencl, {client}, nullptr, groups[group].get());
   };
   for (std::size_t group = 0; group < groups.size(); ++group) {
     Worker one(open_in(group, concat("one", group)).value());
@@ -1063,8 +1082,8 @@ TEST_F(Pool, what_ends_the_server_of_a_group_costs_no_other_its_device) {
   const DevicePreference opencl = DevicePreference::of("opencl");
   const auto group = pool().group("hostile");
   const auto bystanders = pool().group("idle");
-  Worker hostile(pool().open(opencl, "hostile", nullptr, group.get()).value());
-  const auto bystander = pool().open(opencl, "idle", nullptr, bystanders.get()).value();
+  Worker hostile(pool().open(opencl, {"hostile"}, nullptr, group.get()).value());
+  const auto bystander = pool().open(opencl, {"idle"}, nullptr, bystanders.get()).value();
   const auto common = open("common").value();
   ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
   ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
@@ -1079,15 +1098,15 @@ TEST(PoolStart, automatic_choice_without_a_device_is_no_error_and_says_why) {
   std::string why;
   const Result<std::unique_ptr<Device>> here = device::open(DevicePreference());
   ASSERT_TRUE(here.ok());
-  const Result<std::unique_ptr<Device>> there = pool.open(DevicePreference(), "client", &why);
+  const Result<std::unique_ptr<Device>> there = pool.open(DevicePreference(), {"client"}, &why);
   ASSERT_TRUE(there.ok()) << there.status();
   EXPECT_EQ(*there == nullptr, *here == nullptr);
   if (*there == nullptr) {
     EXPECT_THAT(why, HasSubstr("cuda: "));
   }
-  EXPECT_THAT(pool.open(DevicePreference::of("opencl", 1000), "client", &why).status().ToString(),
+  EXPECT_THAT(pool.open(DevicePreference::of("opencl", 1000), {"client"}, &why).status().ToString(),
               AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("number 1000")));
-  EXPECT_EQ(*pool.open(DevicePreference::none(), "client", &why), nullptr);
+  EXPECT_EQ(*pool.open(DevicePreference::none(), {"client"}, &why), nullptr);
 }
 
 }  // namespace

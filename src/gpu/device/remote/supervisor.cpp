@@ -117,7 +117,7 @@ struct Supervisor::Impl {
   std::string no_device_reason;
   bool has_served = false;
   std::uint32_t last_client = 0;
-  std::map<std::uint32_t, std::string> clients;
+  std::map<std::uint32_t, Client> clients;
   std::thread watcher;
 
   Status start_server() {
@@ -235,7 +235,7 @@ Supervisor::~Supervisor() {
   impl_->watcher.join();
 }
 
-Result<FileDescriptor> Supervisor::connect(std::string_view client, Trust trust) {
+Result<FileDescriptor> Supervisor::connect(Client const& client, Trust trust) {
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->server.pid < 0) {
     return absl::UnavailableError(concat("no device server runs: ", impl_->last_reason));

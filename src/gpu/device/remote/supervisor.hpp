@@ -13,6 +13,12 @@
 
 namespace catena::device::remote {
 
+/// A client of a device server.
+struct Client {
+  std::string name;        ///< of the owner of the work
+  std::string owner = {};  ///< who answers for it, whatever its name; empty: nobody in particular
+};
+
 /// Starts the process that owns a device, hands out connections to it, and restarts it when it has ended. Any thread.
 class Supervisor {
  public:
@@ -23,7 +29,7 @@ class Supervisor {
   };
   /// A client with unfinished work when a server ended.
   struct Suspect {
-    std::string client;   ///< name given to connect()
+    Client client;        ///< as given to connect()
     std::string kernels;  ///< launched last
   };
   struct Death {
@@ -41,10 +47,9 @@ class Supervisor {
   Supervisor(Supervisor const&) = delete;
   Supervisor& operator=(Supervisor const&) = delete;
 
-  /// A socket for connect() in this process or, for an untrusted client, in another one. `client` names the owner of
-  /// the work. Unavailable if no server runs: a dead server restarts with growing delays. The text gives the reason of
-  /// its end.
-  Result<FileDescriptor> connect(std::string_view client, Trust trust = Trust::kOwn);
+  /// A socket for connect() in this process or, for an untrusted client, in another one. Unavailable if no server runs:
+  /// a dead server restarts with growing delays. The text gives the reason of its end.
+  Result<FileDescriptor> connect(Client const& client, Trust trust = Trust::kOwn);
   /// Process id of the running server; -1: not running.
   int pid() const;
   /// Why a server finds no device to open; empty: a device exists, or no server has reported yet.
