@@ -31,7 +31,7 @@ struct ServerClient {
   std::string chain;
   std::string tenant;
   ServersFor servers = ServersFor::kDevice;
-  std::string owner = {};  ///< who answers for its kernels; empty: it is the only one
+  std::string owner = {};  ///< responsible for its kernels; empty: unknown
 };
 /// Makes a run open devices through `servers`, which must outlive it, and return to them after a loss. The client name
 /// is the chain's; for the process of an NF it is CHAIN/NF. Servers of kTenant and kProcess end with `options` and the

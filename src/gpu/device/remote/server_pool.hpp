@@ -27,7 +27,7 @@ class ServerPool {
     ServerLimits limits;
     /// Time that a suspect works alone among suspects before it is cleared.
     std::chrono::milliseconds probation{1000};
-    /// An owner with so many offences, each a client of his that went into quarantine, within `offence_memory`, is to
+    /// An owner with so many offences, each one a client that went into quarantine, within `offence_memory`, is to
     /// have a server of his own: he may name the next client as he likes.
     std::size_t max_offences = 2;
     std::chrono::milliseconds offence_memory = std::chrono::hours(1);

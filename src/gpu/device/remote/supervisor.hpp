@@ -16,7 +16,7 @@ namespace catena::device::remote {
 /// A client of a device server.
 struct Client {
   std::string name;        ///< of the owner of the work
-  std::string owner = {};  ///< who answers for it, whatever its name; empty: nobody in particular
+  std::string owner = {};  ///< responsible for it, whatever its name; empty: unknown
 };
 
 /// Starts the process that owns a device, hands out connections to it, and restarts it when it has ended. Any thread.
