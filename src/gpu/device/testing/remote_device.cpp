@@ -31,11 +31,11 @@ remote::ServerPool& servers_of(std::string_view backend) {
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_remote(std::string_view backend) {
-  return servers_of(backend).open(DevicePreference::of(backend), "test", nullptr);
+  return servers_of(backend).open(DevicePreference::of(backend), {"test"}, nullptr);
 }
 
 Result<FileDescriptor> connect_remote(std::string_view backend, std::string_view client, std::string* why) {
-  return servers_of(backend).connect(DevicePreference::of(backend), client, why);
+  return servers_of(backend).connect(DevicePreference::of(backend), {std::string(client)}, why);
 }
 
 }  // namespace catena::device::testing
