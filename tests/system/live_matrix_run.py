@@ -6,6 +6,7 @@ a cable into the chain of a cell, which is changed, and a second cable has what 
     live_matrix_run.py [--rate PACKETS_PER_S] [WORD...]    cells whose name has all of the words; root
 
 The source's own count is the measure: a packet that a change keeps waiting until the port's ring is full is lost, too.
+Each line has the longest gap between packets that left, with the machine's own pauses.
 CATENA_BIN names the program, PYTHONPATH has the folders tests and tests/service.
 """
 
@@ -22,7 +23,7 @@ from harness import Service
 
 import matrix
 from live_traffic import NUMBER, Cable, Capture, Source, reason_for_none
-from matrix_nfs import FLOWS, Frame, Traces, address, read_capture
+from matrix_nfs import FLOWS, NS, Frame, Traces, address, read_capture
 from matrix_run import Outcome, Run, outcome_of, read_flows
 
 RATE = 100_000  # packets a second
@@ -83,6 +84,12 @@ class LiveRun(Run):
                                          f"port at the end: {view['rx']['drops']}")
 
 
+def longest_gap_ms(path):
+    """Of the packets that left. dumpcap's stamps have microseconds where read_capture() reads nanoseconds."""
+    stamps = [stamp // NS * 1_000_000 + stamp % NS for stamp, _ in read_capture(path)]
+    return max((after - before for before, after in zip(stamps, stamps[1:])), default=0) / 1000
+
+
 def check_packets(run, traces):
     """Each packet that was sent has left once, or is a drop of the NF; flows keep their order, and their translation."""
     nf = run.nf
@@ -138,7 +145,8 @@ def observe(run, traces):
     (check_esp if run.cell.nf == "ipsec" else check_packets)(run, traces)
     if run.cell.nf == "monitor":
         check_flow_records(run, traces)
-    return outcome_of(run, traces, dry, applied)
+    outcome, detail = outcome_of(run, traces, dry, applied)
+    return outcome, "; ".join(filter(None, [detail, f"longest gap {longest_gap_ms(run.capture()):.0f} ms"]))
 
 
 def run_live_cells(cells, rate=RATE):
