@@ -85,6 +85,9 @@ Result<AppliedChain> ChainSet::preview(std::string const& name, SpecSource const
   CATENA_ASSIGN_OR_RETURN(const std::optional<ChainEntry> old, table_.check(*validated, caller));
   AppliedChain result{applied.name, !old.has_value()};
   result.amounts = amounts_of(validated->config, validated->options);
+  if (!is_privileged(caller)) {
+    result.quotas = table_.quotas().of(caller.uid);
+  }
   CATENA_RETURN_IF_ERROR(replacer_.preview(applied, *std::move(validated), old, gone, result));
   return result;
 }

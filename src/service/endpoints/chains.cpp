@@ -43,6 +43,14 @@ Json json_of(ChainView const& chain) {
   return json;
 }
 
+Json json_of(Amounts const& amounts) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kQuotas.size(); ++i) {
+    json[std::string(kQuotas[i].key)] = amounts[i];
+  }
+  return json;
+}
+
 /// What is nested deeper than anything in a request is left out, and what has it is not what it must be: JSON is copied
 /// level by level, and a stack has an end.
 Json parse_request(std::string const& body) {
@@ -69,8 +77,9 @@ HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const
   answer["why_replaced"] = text_or_null(applied->replace_reason);
   answer["losses"] = runtime::describe(applied->losses);
   answer["restarted_nfs"] = applied->losses.nf_states;
-  for (std::size_t i = 0; is_dry_run && i < kQuotas.size(); ++i) {
-    answer["quotas"][std::string(kQuotas[i].key)] = applied->amounts[i];
+  if (is_dry_run) {
+    answer["quotas"] = json_of(applied->amounts);
+    answer["quota_limits"] = applied->quotas ? json_of(*applied->quotas) : Json();
   }
   answer["why_packets_are_lost"] = text_or_null(applied->losses.packets);
   return json_answer(answer, applied->is_new && !is_dry_run ? kHttpCreated : kHttpOk);
