@@ -32,7 +32,7 @@ struct AppliedChain {
   std::string replace_reason = {};        ///< why a running chain was replaced
   runtime::Losses losses = {};            ///< of the replacement of a running chain
   Amounts amounts = {};                   ///< its part in the quotas of its user
-  std::optional<Amounts> quotas = {};     ///< of its user, in a preview; nullopt: he has none
+  std::optional<Amounts> quotas = {};     ///< of its user, in a preview; nullopt: without limits
 };
 
 /// Packets inside a chain are finished in a moment, except for an output without a reader.

@@ -136,6 +136,7 @@ class ChainSet {
 
   /// From now on; chains that run continue beyond them.
   void set_quotas(Quotas quotas);
+  Quotas quotas() const { return table_.quotas(); }
   /// Begins to start the chains not stopped before the service ended, each with the rights of its user, and in its own
   /// thread: a start may wait for the reader of an output. A chain that does not start becomes a failed chain.
   void start_remembered();

@@ -10,6 +10,7 @@
 #include <catena/packet/slot.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <thread>
 #include <utility>
@@ -78,6 +79,10 @@ Result<Quotas> Quotas::load(std::string const& file) {
 Amounts const& Quotas::of(uid_t user) const {
   const auto found = users_.find(user);
   return found == users_.end() ? standard_ : found->second;
+}
+
+std::uint64_t Quotas::limit(uid_t user, Quota quota) const {
+  return is_privileged({user, 0, {}}) ? std::numeric_limits<std::uint64_t>::max() : of(user)[index_of(quota)];
 }
 
 Status Quotas::check(uid_t user, Amounts const& used, Amounts const& asked) const {
