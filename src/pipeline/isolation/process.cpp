@@ -36,6 +36,7 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -252,6 +253,8 @@ struct NfProcess::Impl {
   pid_t pid = 0;
   std::vector<Started> started;          ///< of each NF
   std::vector<NfStatistics> statistics;  ///< of each
+  /// Of each, fixed by the first incarnation: each name is a series of metrics.
+  std::vector<std::set<std::string>> statistic_names;
   Status ended = absl::UnavailableError("its process ended before it had finished");
 
   // state transferred from a process to its replacement
@@ -456,12 +459,22 @@ struct NfProcess::Impl {
       incarnation.connection->field_mask = FieldMask(all_of(said));
       const std::scoped_lock lock(mutex);
       started = std::move(said);
+      fix_statistic_names();
       waiting_connection = with.waits_for_state ? incarnation.connection.get() : nullptr;
       pid = incarnation.process->pid();
       new_connection = incarnation.connection;
       pauses = false;
       died_at.reset();
       return absl::OkStatus();
+    }
+  }
+
+  /// With the mutex.
+  void fix_statistic_names() {
+    if (statistic_names.empty()) {
+      for (Started const& nf : started) {
+        statistic_names.emplace_back(nf.statistics.begin(), nf.statistics.end());
+      }
     }
   }
 
@@ -602,6 +615,9 @@ struct NfProcess::Impl {
         CATENA_ASSIGN_OR_RETURN(NfStatistics said, read_statistics(text, wanted.size()));
         const std::size_t nf = said.nf;
         const std::scoped_lock lock(mutex);
+        std::erase_if(said.statistics, [this, nf](nf::Statistic const& statistic) {
+          return !statistic_names[nf].contains(statistic.name);
+        });
         statistics[nf] = std::move(said);
         return false;
       }
