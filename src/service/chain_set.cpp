@@ -71,6 +71,10 @@ Result<AppliedChain> ChainSet::apply(std::string const& name, SpecSource const& 
     applied.unconfirmed = old->applied.unconfirmed;  // a restart is no confirmation
   }
   AppliedChain result{applied.name, !old.has_value()};
+  result.warnings = validated->warnings;
+  for (std::string const& warning : result.warnings) {
+    spdlog::warn("{}: {}", applied.name, warning);
+  }
   result.amounts = amounts_of(validated->config, validated->options);
   CATENA_RETURN_IF_ERROR(replacer_.apply(applied, *std::move(validated), old, options, gone, result));
   return result;
@@ -84,6 +88,7 @@ Result<AppliedChain> ChainSet::preview(std::string const& name, SpecSource const
   CATENA_RETURN_IF_ERROR(check_name(name, applied));
   CATENA_ASSIGN_OR_RETURN(const std::optional<ChainEntry> old, table_.check(*validated, caller));
   AppliedChain result{applied.name, !old.has_value()};
+  result.warnings = validated->warnings;
   result.amounts = amounts_of(validated->config, validated->options);
   if (!is_privileged(caller)) {
     result.quotas = table_.quotas().of(caller.uid);

@@ -151,6 +151,9 @@ std::string applied_text(Json const& chain) {
   for (std::string const& change : changes) {
     text += concat("  ", change, "\n");
   }
+  for (std::string const& warning : chain.value("warnings", std::vector<std::string>())) {
+    text += concat("  WARNING ", warning, "\n");
+  }
   const std::vector<std::string> losses = chain.value("losses", std::vector<std::string>());
   for (std::string const& loss : losses) {
     text += concat(is_dry_run ? "  would lose " : "  lost ", loss, "\n");

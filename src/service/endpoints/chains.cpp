@@ -75,6 +75,7 @@ HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const
   answer["applied"] = applied->is_new ? "started" : applied->is_changed ? "changed" : "replaced";
   answer["changes"] = applied->changes;
   answer["why_replaced"] = text_or_null(applied->replace_reason);
+  answer["warnings"] = applied->warnings;
   answer["losses"] = runtime::describe(applied->losses);
   answer["restarted_nfs"] = applied->losses.nf_states;
   if (is_dry_run) {
