@@ -41,6 +41,7 @@ struct RequestOptions {
   bool accepts_loss = false;              ///< the replacement of a running chain may lose packets and NF state
   std::chrono::seconds confirm{0};        ///< limit for the confirmation of this request; 0: without
   bool restarts = false;                  ///< a running chain ends before the new one is created; not of users
+  std::string only_revision = {};         ///< the only spec that may be applied; empty: any; not of users
 };
 
 /// The options in a request: an object with the names of chain::option_keys(), and the consents `new_keys` and

@@ -24,6 +24,14 @@ constexpr std::size_t kMaxNameBytes = 256;
 
 using Json = nlohmann::ordered_json;
 
+/// " (owner, process 4711)".
+std::string client_text(AuditRecord const& record) {
+  const std::string process = record.pid == 0 ? std::string() : concat("process ", record.pid);
+  const std::string_view comma = record.role.empty() || process.empty() ? "" : ", ";
+  const std::string text = concat(record.role, comma, process);
+  return text.empty() ? text : concat(" (", text, ")");
+}
+
 std::string line_of(AuditRecord const& record) {
   const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const auto text_or_null = [](std::string const& text, std::size_t most) {
@@ -31,6 +39,7 @@ std::string line_of(AuditRecord const& record) {
   };
   const Json line = {{"time", fmt::format("{:%FT%T}Z", now)},
                      {"uid", record.uid},
+                     {"role", record.role.empty() ? Json() : Json(record.role)},
                      {"pid", record.pid == 0 ? Json() : Json(record.pid)},
                      {"operation", record.operation},
                      {"chain", text_or_null(record.chain, kMaxNameBytes)},
@@ -80,9 +89,9 @@ Status AuditLog::write(std::string_view line) {
 }
 
 void AuditLog::add(AuditRecord const& record) {
-  std::string client = record.pid == 0 ? std::string() : concat(" (process ", record.pid, ")");
   spdlog::info("audit: {} of '{}' by user {}{}: {}{}{}", record.operation, record.chain.substr(0, kMaxNameBytes),
-               record.uid, client, record.status, record.revision.empty() ? "" : concat(", revision ", record.revision),
+               record.uid, client_text(record), record.status,
+               record.revision.empty() ? "" : concat(", revision ", record.revision),
                record.error.empty() ? "" : concat(", ", record.error.substr(0, kMaxErrorBytes)));
   const std::lock_guard lock(mutex_);
   if (path_.empty()) {

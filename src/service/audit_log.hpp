@@ -19,13 +19,14 @@ namespace catena::service {
 
 /// A request for a change, or an act of the service by itself, with the outcome.
 struct AuditRecord {
-  std::string operation;  ///< of the route, or "own-" and a word
-  std::string chain;      ///< empty: of no chain
-  std::string revision;   ///< of its spec; empty: it has none in the history
-  uid_t uid = 0;          ///< of the client
-  pid_t pid = 0;          ///< the same; 0: it is not known
-  unsigned status = 0;    ///< of HTTP; of an act of the service the one that a request would have got
-  std::string error;      ///< short; empty: done
+  std::string operation;       ///< of the route, or "own-" and a word
+  std::string chain;           ///< empty: of no chain
+  std::string revision;        ///< of its spec; empty: it has none in the history
+  uid_t uid = 0;               ///< of the client
+  pid_t pid = 0;               ///< the same; 0: it is not known
+  unsigned status = 0;         ///< of HTTP; of an act of the service the one that a request would have got
+  std::string error;           ///< short; empty: done
+  std::string_view role = {};  ///< of the client; empty: an act of the service
 };
 
 /// Writes each record as one line of the log, and to a file of root's as a line of JSON. Any thread. No other mutex is

@@ -53,7 +53,7 @@ class AuditLogTest : public ::testing::Test {
 };
 
 TEST_F(AuditLogTest, a_record_is_a_line_appended_to_a_file_of_its_owner) {
-  open(file())->add({"apply", "a\n\"b", "abc", 7, 8, 201, {}});
+  open(file())->add({"apply", "a\n\"b", "abc", 7, 8, 201, {}, "owner"});
   const auto log = open(file());
   log->add({"delete", "a", {}, 7, 0, 403, "is another\nuser's"});
   log->add_own("return", "a", "abc", absl::NotFoundError("gone"));
@@ -63,10 +63,12 @@ TEST_F(AuditLogTest, a_record_is_a_line_appended_to_a_file_of_its_owner) {
   EXPECT_EQ(all[0]["chain"], "a\n\"b");
   EXPECT_EQ(all[0]["revision"], "abc");
   EXPECT_EQ(all[0]["uid"], 7);
+  EXPECT_EQ(all[0]["role"], "owner");
   EXPECT_EQ(all[0]["pid"], 8);
   EXPECT_EQ(all[0]["status"], 201);
   EXPECT_TRUE(all[0]["error"].is_null());
   EXPECT_TRUE(all[1]["pid"].is_null());
+  EXPECT_TRUE(all[2]["role"].is_null());
   EXPECT_EQ(all[1]["error"], "is another\nuser's");
   EXPECT_EQ(all[2]["operation"], "own-return");
   EXPECT_EQ(all[2]["status"], 404);
@@ -99,6 +101,7 @@ TEST_F(AuditLogTest, has_a_line_of_each_request_that_may_change_something) {
   Result<StateStore> store = StateStore::open(file("state"));
   ASSERT_TRUE(store.ok()) << store.status().message();
   const nf::Registry registry;
+  const RolesFile roles("");
   ChainSet chains(registry, *std::move(store), *log, nullptr, std::nullopt);
   std::array<int, 2> sockets{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()), 0);
@@ -108,17 +111,19 @@ TEST_F(AuditLogTest, has_a_line_of_each_request_that_may_change_something) {
     if (route.has_name()) {
       path.replace(path.find("NAME"), 4, "none");
     }
-    answer_control({chains, *log, "1"}, {std::string(route.method), path, R"({"file": "/none.yaml"})", sockets[0], {}});
+    answer_control({chains, *log, roles, "1"},
+                   {std::string(route.method), path, R"({"file": "/none.yaml"})", sockets[0], {}});
     expected += route.method == "GET" ? 0 : 1;
     ASSERT_EQ(lines(file()).size(), expected) << route.method << route.path;
     if (route.method != "GET") {
       const Json line = lines(file()).back();
       EXPECT_EQ(line["operation"], route.operation);
       EXPECT_EQ(line["pid"], ::getpid());
+      EXPECT_EQ(line["role"], "root");
       EXPECT_EQ(line["chain"], route.has_name() ? Json("none") : Json()) << route.path;
     }
   }
-  answer_control({chains, *log, "1"},
+  answer_control({chains, *log, roles, "1"},
                  {"POST", "/v1/chains", R"({"file": "/none.yaml", "dry_run": true})", sockets[0], {}});
   EXPECT_EQ(lines(file()).size(), expected);
   ::close(sockets[0]);

@@ -56,6 +56,8 @@ pid_t process_of(int socket) {
 
 Caller own_user() { return {::geteuid(), ::getegid(), {}}; }
 
+Client own_client() { return {own_user(), true}; }
+
 bool is_privileged(Caller const& caller) { return caller.uid == 0 || caller.uid == ::geteuid(); }
 
 bool has_other_rights(Caller const& caller) { return ::geteuid() == 0 && caller.uid != 0; }

@@ -19,6 +19,12 @@ struct Caller {
   bool operator==(Caller const&) const = default;
 };
 
+/// The client of a request about a known chain, and the chains within its reach.
+struct Client {
+  Caller caller;
+  bool reaches_all = false;  ///< the chains of all users, and not only its own
+};
+
 /// Unavailable if the kernel does not report it.
 Result<Caller> caller_of(int socket);
 
@@ -27,6 +33,7 @@ pid_t process_of(int socket);
 
 /// The service itself.
 Caller own_user();
+Client own_client();
 
 /// Root, or the user of the service: both have all permissions.
 bool is_privileged(Caller const& caller);

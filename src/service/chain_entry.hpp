@@ -41,9 +41,13 @@ struct ChainEntry {
   bool is_running() const { return run != nullptr && run->state() == ChainState::kRunning; }
 };
 
-/// Whether the caller may see and change the chain.
-inline bool may_touch(ApplyRecord const& applied, Caller const& caller) {
+/// Whether the chain is the caller's: all are, of privileged ones.
+inline bool owns(Caller const& caller, ApplyRecord const& applied) {
   return is_privileged(caller) || applied.caller.uid == caller.uid;
+}
+/// Whether the chain is within the reach of the client.
+inline bool reaches(Client const& client, ApplyRecord const& applied) {
+  return client.reaches_all || owns(client.caller, applied);
 }
 
 }  // namespace catena::service

@@ -27,11 +27,13 @@ namespace catena::service {
 struct AppliedChain {
   std::string name;
   bool is_new;
-  bool is_changed = false;                ///< it continued, with `changes`
-  std::vector<std::string> changes = {};  ///< changed NFs, one per line
-  std::string replace_reason = {};        ///< why a running chain was replaced
-  runtime::Losses losses = {};            ///< of the replacement of a running chain
-  Amounts amounts = {};                   ///< its part in the quotas of its user
+  bool is_changed = false;                 ///< it continued, with `changes`
+  std::vector<std::string> changes = {};   ///< changed NFs, one per line
+  std::string replace_reason = {};         ///< why a running chain was replaced
+  runtime::Losses losses = {};             ///< of the replacement of a running chain
+  std::vector<std::string> warnings = {};  ///< of its spec
+  Amounts amounts = {};                    ///< its part in the quotas of its user
+  std::optional<Amounts> quotas = {};      ///< of its user, in a preview; nullopt: without limits
 };
 
 /// Packets inside a chain are finished in a moment, except for an output without a reader.

@@ -31,6 +31,17 @@ Status check_name(std::string const& name, ApplyRecord const& applied) {
                                                  name, "', which was to be applied"));
 }
 
+/// Whether it is the spec that a start is limited to.
+Status check_revision(RequestOptions const& options, ValidatedSpec const& validated, ApplyRecord const& applied) {
+  const bool is_that =
+      options.only_revision.empty() ||
+      make_revision(validated.config.source, validated.files, applied.caller.uid).id == options.only_revision;
+  return is_that ? absl::OkStatus()
+                 : absl::FailedPreconditionError(concat("files of chain '", applied.name,
+                                                        "' have changed since revision ", options.only_revision,
+                                                        " ran: only user ", applied.caller.uid, " may apply them"));
+}
+
 RequestOptions with_options(RequestOptions consents, chain::GivenOptions options) {
   consents.over_file = std::move(options);
   return consents;
@@ -51,6 +62,7 @@ Result<AppliedChain> ChainSet::apply(std::string const& name, SpecSource const& 
   ApplyRecord applied = applied_of(*validated, spec, options, caller);
   const LogContext context(applied.name);
   CATENA_RETURN_IF_ERROR(check_name(name, applied));
+  CATENA_RETURN_IF_ERROR(check_revision(options, *validated, applied));
   CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, table_.reserve(*validated, applied));
   std::optional<ChainEntry> const& old = held.before;
   if (options.confirm.count() != 0) {
@@ -59,6 +71,10 @@ Result<AppliedChain> ChainSet::apply(std::string const& name, SpecSource const& 
     applied.unconfirmed = old->applied.unconfirmed;  // a restart is no confirmation
   }
   AppliedChain result{applied.name, !old.has_value()};
+  result.warnings = validated->warnings;
+  for (std::string const& warning : result.warnings) {
+    spdlog::warn("{}: {}", applied.name, warning);
+  }
   result.amounts = amounts_of(validated->config, validated->options);
   CATENA_RETURN_IF_ERROR(replacer_.apply(applied, *std::move(validated), old, options, gone, result));
   return result;
@@ -72,53 +88,80 @@ Result<AppliedChain> ChainSet::preview(std::string const& name, SpecSource const
   CATENA_RETURN_IF_ERROR(check_name(name, applied));
   CATENA_ASSIGN_OR_RETURN(const std::optional<ChainEntry> old, table_.check(*validated, caller));
   AppliedChain result{applied.name, !old.has_value()};
+  result.warnings = validated->warnings;
   result.amounts = amounts_of(validated->config, validated->options);
+  if (!is_privileged(caller)) {
+    result.quotas = table_.quotas().of(caller.uid);
+  }
   CATENA_RETURN_IF_ERROR(replacer_.preview(applied, *std::move(validated), old, gone, result));
   return result;
 }
 
-Result<AppliedChain> ChainSet::start(std::string const& name, RequestOptions const& consents, Caller const& caller,
+/// For a start by a client who is not the owner.
+Status ChainSet::limit_start(ChainEntry const& entry, RequestOptions& options, Client const& client) const {
+  if (owns(client.caller, entry.applied)) {
+    return absl::OkStatus();
+  }
+  if (!options.new_keys.empty()) {
+    return absl::PermissionDeniedError(
+        concat("new keys of chain '", entry.applied.name, "' need the consent of its user ", entry.applied.caller.uid));
+  }
+  options.only_revision = entry.spec.revision;
+  if (const std::vector<RevisionInfo> kept = table_.history().list(entry.applied.name);
+      options.only_revision.empty() && !kept.empty()) {
+    options.only_revision = kept.front().id;  // it did not run in this service yet
+  }
+  return options.only_revision.empty() ? absl::FailedPreconditionError(concat(
+                                             "chain '", entry.applied.name, "' has no spec in its history: only user ",
+                                             entry.applied.caller.uid, " may start it"))
+                                       : absl::OkStatus();
+}
+
+Result<AppliedChain> ChainSet::start(std::string const& name, RequestOptions const& consents, Client const& client,
                                      std::stop_token const& gone) {
-  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, caller));
+  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, client));
   if (entry.is_running()) {
     return AppliedChain{name, false, true};
   }
   CATENA_ASSIGN_OR_RETURN(const SpecSource spec, specs_.source_of(entry.applied));
-  return apply(name, spec, with_options(consents, entry.applied.options), rights_for(entry.applied, caller), gone);
+  RequestOptions options = with_options(consents, entry.applied.options);
+  CATENA_RETURN_IF_ERROR(limit_start(entry, options, client));
+  return apply(name, spec, options, rights_for(entry.applied, client.caller), gone);
 }
 
-Result<AppliedChain> ChainSet::reload(std::string const& name, RequestOptions const& consents, Caller const& caller,
+Result<AppliedChain> ChainSet::reload(std::string const& name, RequestOptions const& consents, Client const& client,
                                       std::stop_token const& gone) {
-  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, caller));
+  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, client));
   return apply(name, {entry.applied.file}, with_options(consents, entry.applied.options),
-               rights_for(entry.applied, caller), gone);
+               rights_for(entry.applied, client.caller), gone);
 }
 
-Result<AppliedChain> ChainSet::restart(std::string const& name, RequestOptions const& consents, Caller const& caller,
+Result<AppliedChain> ChainSet::restart(std::string const& name, RequestOptions const& consents, Client const& client,
                                        std::stop_token const& gone) {
-  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, caller));
+  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, client));
   CATENA_ASSIGN_OR_RETURN(const SpecSource spec, specs_.source_of(entry.applied));
   RequestOptions options = with_options(consents, entry.applied.options);
   options.restarts = true;
-  return apply(name, spec, options, rights_for(entry.applied, caller), gone);
+  CATENA_RETURN_IF_ERROR(limit_start(entry, options, client));
+  return apply(name, spec, options, rights_for(entry.applied, client.caller), gone);
 }
 
 Result<AppliedChain> ChainSet::rollback(std::string const& name, std::string const& id, RequestOptions consents,
-                                        Caller const& caller, std::stop_token const& gone) {
-  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, caller));
+                                        Client const& client, std::stop_token const& gone) {
+  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, client));
   CATENA_ASSIGN_OR_RETURN(SpecRevision revision, specs_.earlier(entry, id));
   consents.over_file = revision.source.options;
   std::string file = revision.source.file;
-  return apply(name, {std::move(file), std::move(revision)}, consents, rights_for(entry.applied, caller), gone);
+  return apply(name, {std::move(file), std::move(revision)}, consents, rights_for(entry.applied, client.caller), gone);
 }
 
-Result<std::vector<RevisionInfo>> ChainSet::history(std::string const& name, Caller const& caller) const {
-  CATENA_RETURN_IF_ERROR(check_owner(name, caller));
+Result<std::vector<RevisionInfo>> ChainSet::history(std::string const& name, Client const& client) const {
+  CATENA_RETURN_IF_ERROR(check_reach(name, client));
   return table_.history().list(name);
 }
 
-Status ChainSet::confirm(std::string const& name, Caller const& caller) {
-  CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, table_.hold(name, caller));
+Status ChainSet::confirm(std::string const& name, Client const& client) {
+  CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, table_.hold(name, client));
   ApplyRecord applied = held.before->applied;
   if (applied.unconfirmed.empty()) {
     return absl::FailedPreconditionError(concat("chain '", name, "' has nothing to confirm"));
@@ -129,8 +172,8 @@ Status ChainSet::confirm(std::string const& name, Caller const& caller) {
   return absl::OkStatus();
 }
 
-Status ChainSet::cancel(std::string const& name, Caller const& caller) {
-  CATENA_ASSIGN_OR_RETURN(const Claims::Start start, table_.start_of(name, caller));
+Status ChainSet::cancel(std::string const& name, Client const& client) {
+  CATENA_ASSIGN_OR_RETURN(const Claims::Start start, table_.start_of(name, client));
   if (start.run == nullptr) {
     return absl::FailedPreconditionError(concat("nothing of chain '", name, "' is being started or changed"));
   }
@@ -146,20 +189,20 @@ Status ChainSet::cancel(std::string const& name, Caller const& caller) {
 }
 
 /// Reserves the name, after the end of a start that another operation waits for.
-Result<ChainTable::Held> ChainSet::hold_ended(std::string const& name, Caller const& caller) {
-  CATENA_ASSIGN_OR_RETURN(Claims::Start start, table_.start_of(name, caller));
+Result<ChainTable::Held> ChainSet::hold_ended(std::string const& name, Client const& client) {
+  CATENA_ASSIGN_OR_RETURN(Claims::Start start, table_.start_of(name, client));
   while (start.run != nullptr) {
     start.run->stop();
     if (!table_.claims().wait_for_end(name, start, kEndLimit)) {
       return absl::UnavailableError(concat("chain '", name, "' is still starting, and ends after the start"));
     }
-    CATENA_ASSIGN_OR_RETURN(start, table_.start_of(name, caller));
+    CATENA_ASSIGN_OR_RETURN(start, table_.start_of(name, client));
   }
-  return table_.hold(name, caller);
+  return table_.hold(name, client);
 }
 
-Status ChainSet::stop(std::string const& name, Caller const& caller) {
-  CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, hold_ended(name, caller));
+Status ChainSet::stop(std::string const& name, Client const& client) {
+  CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, hold_ended(name, client));
   ChainEntry const& entry = *held.before;
   ApplyRecord applied = entry.applied;
   applied.is_stopped = true;
@@ -170,8 +213,8 @@ Status ChainSet::stop(std::string const& name, Caller const& caller) {
   return entry.run != nullptr ? end_run(name, *entry.run, entry.fifo) : absl::OkStatus();
 }
 
-Status ChainSet::remove(std::string const& name, Caller const& caller) {
-  CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, hold_ended(name, caller));
+Status ChainSet::remove(std::string const& name, Client const& client) {
+  CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, hold_ended(name, client));
   ChainEntry const& entry = *held.before;
   CATENA_RETURN_IF_ERROR(table_.forget(name));
   CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end_run(name, *entry.run, entry.fifo) : absl::OkStatus());
@@ -182,8 +225,8 @@ Status ChainSet::remove(std::string const& name, Caller const& caller) {
   return absl::OkStatus();
 }
 
-Status ChainSet::check_owner(std::string const& name, Caller const& caller) const {
-  return table_.find(name, caller).status();
+Status ChainSet::check_reach(std::string const& name, Client const& client) const {
+  return table_.find(name, client).status();
 }
 
 Status ChainSet::lift_quarantine(std::string const& name) { return setup_.lift_quarantine(name); }
@@ -219,20 +262,20 @@ ChainView ChainSet::view_of(ChainEntry const& entry) const {
   return view;
 }
 
-Result<ChainView> ChainSet::get(std::string const& name, Caller const& caller) const {
-  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, caller));
+Result<ChainView> ChainSet::get(std::string const& name, Client const& client) const {
+  CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, client));
   return view_of(entry);
 }
 
-Result<std::string> ChainSet::config_of(std::string const& name, Caller const& caller) const {
-  CATENA_ASSIGN_OR_RETURN(ChainEntry entry, table_.find(name, caller));
+Result<std::string> ChainSet::config_of(std::string const& name, Client const& client) const {
+  CATENA_ASSIGN_OR_RETURN(ChainEntry entry, table_.find(name, client));
   return entry.config.empty() ? absl::FailedPreconditionError(concat("chain '", name, "' did not run in this service"))
                               : Result<std::string>(std::move(entry.config));
 }
 
-std::vector<ChainView> ChainSet::list(Caller const& caller) const {
+std::vector<ChainView> ChainSet::list(Client const& client) const {
   std::vector<ChainView> views;
-  std::ranges::transform(table_.list(caller), std::back_inserter(views),
+  std::ranges::transform(table_.list(client), std::back_inserter(views),
                          [this](ChainEntry const& entry) { return view_of(entry); });
   return views;
 }

@@ -46,8 +46,9 @@ struct ChainView {
 /// The operations on the chains of a service. Thread rule: any thread; one operation on a name at a time, a second one
 /// is rejected. It has no mutex of its own: each part says which it has (ChainTable, Claims, Retries, ChainThreads).
 ///
-/// Errors of the operations on a named chain: NotFound if it does not exist, PermissionDenied if it is another user's,
-/// Aborted during another operation on it, and the error of the state folder, after which nothing has changed.
+/// Errors of the operations on a named chain: NotFound if it does not exist, PermissionDenied if it is out of the
+/// client's reach, Aborted during another operation on it, and the error of the state folder, after which nothing has
+/// changed.
 class ChainSet {
  public:
   /// `registry` and `audit` must outlive it. The others: see ChainSetup.
@@ -89,52 +90,54 @@ class ChainSet {
   Result<AppliedChain> preview(std::string const& name, SpecSource const& spec, RequestOptions const& options,
                                Caller const& caller, std::stop_token const& gone = {}) const;
   /// Applies the spec of a known chain with its file and options, with the rights of its user. `consents`: without
-  /// options over the file. Errors: as apply().
+  /// options over the file. Errors: as apply(). An operator starts the last spec alone, so that no other text gets the
+  /// rights of the chain's user: FailedPrecondition if a file has changed since; PermissionDenied with new_keys.
   /// start(): nothing for a running chain. After a rollback it has the earlier spec. reload(): the file, as it is now.
   /// restart(): ends the chain, once its spec has been checked, and starts it; packets and NF state are lost.
-  Result<AppliedChain> start(std::string const& name, RequestOptions const& consents, Caller const& caller,
+  Result<AppliedChain> start(std::string const& name, RequestOptions const& consents, Client const& client,
                              std::stop_token const& gone = {});
-  Result<AppliedChain> reload(std::string const& name, RequestOptions const& consents, Caller const& caller,
+  Result<AppliedChain> reload(std::string const& name, RequestOptions const& consents, Client const& client,
                               std::stop_token const& gone = {});
-  Result<AppliedChain> restart(std::string const& name, RequestOptions const& consents, Caller const& caller,
+  Result<AppliedChain> restart(std::string const& name, RequestOptions const& consents, Client const& client,
                                std::stop_token const& gone = {});
   /// Applies revision `id` of the chain; empty: the one before the present one. NotFound without it; as apply();
   /// FailedPrecondition if a file of it has changed, or another user applied it.
   Result<AppliedChain> rollback(std::string const& name, std::string const& id, RequestOptions consents,
-                                Caller const& caller, std::stop_token const& gone = {});
+                                Client const& client, std::stop_token const& gone = {});
   /// The kept specs of the chain, the newest first.
-  Result<std::vector<RevisionInfo>> history(std::string const& name, Caller const& caller) const;
+  Result<std::vector<RevisionInfo>> history(std::string const& name, Client const& client) const;
   /// The chain keeps the spec on trial. FailedPrecondition without one.
-  Status confirm(std::string const& name, Caller const& caller);
+  Status confirm(std::string const& name, Client const& client);
   /// Ends the start or change of another request. FailedPrecondition without one; Unavailable if it does
   /// not end.
-  Status cancel(std::string const& name, Caller const& caller);
+  Status cancel(std::string const& name, Client const& client);
   /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable if it does not
   /// end.
-  Status stop(std::string const& name, Caller const& caller);
+  Status stop(std::string const& name, Client const& client);
   /// Ends and forgets it. As stop().
-  Status remove(std::string const& name, Caller const& caller);
+  Status remove(std::string const& name, Client const& client);
 
   /// Lets a chain use its device again after its kernel crashed it. For privileged callers. FailedPrecondition if it is
   /// not in quarantine.
   Status lift_quarantine(std::string const& name);
 
-  /// Whether the chain exists and is the caller's, or the caller is privileged: the errors of an operation on it.
-  Status check_owner(std::string const& name, Caller const& caller) const;
+  /// Whether the chain exists within the reach of the client: the errors of an operation on it.
+  Status check_reach(std::string const& name, Client const& client) const;
 
-  Result<ChainView> get(std::string const& name, Caller const& caller) const;
+  Result<ChainView> get(std::string const& name, Client const& client) const;
   /// The chain file of the last run, as chain::effective_text(). FailedPrecondition before a run in this service.
-  Result<std::string> config_of(std::string const& name, Caller const& caller) const;
-  /// The chains visible to the caller, by name.
-  std::vector<ChainView> list(Caller const& caller) const;
+  Result<std::string> config_of(std::string const& name, Client const& client) const;
+  /// The chains within the reach of the client, by name.
+  std::vector<ChainView> list(Client const& client) const;
 
-  /// Ports shared by chains now; empty for a caller without access to all chains.
-  std::vector<io::SharedPort> shared_ports(Caller const& caller) const {
-    return is_privileged(caller) ? setup_.shared_ports() : std::vector<io::SharedPort>();
+  /// Ports shared by chains now; empty for a client without access to all chains.
+  std::vector<io::SharedPort> shared_ports(Client const& client) const {
+    return client.reaches_all ? setup_.shared_ports() : std::vector<io::SharedPort>();
   }
 
   /// From now on; chains that run continue beyond them.
   void set_quotas(Quotas quotas);
+  Quotas quotas() const { return table_.quotas(); }
   /// Begins to start the chains not stopped before the service ended, each with the rights of its user, and in its own
   /// thread: a start may wait for the reader of an output. A chain that does not start becomes a failed chain.
   void start_remembered();
@@ -148,7 +151,8 @@ class ChainSet {
   bool end_all(std::chrono::milliseconds limit);
 
  private:
-  Result<ChainTable::Held> hold_ended(std::string const& name, Caller const& caller);
+  Result<ChainTable::Held> hold_ended(std::string const& name, Client const& client);
+  Status limit_start(ChainEntry const& entry, RequestOptions& options, Client const& client) const;
   ChainView view_of(ChainEntry const& entry) const;
 
   ChainSetup setup_;

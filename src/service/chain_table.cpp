@@ -56,7 +56,7 @@ bool ChainTable::has_others(ValidatedSpec const& validated, Caller const& caller
 /// With the mutex. Whether name, tenant, ports and outputs are the caller's to have.
 Result<std::optional<ChainEntry>> ChainTable::check_here(ValidatedSpec const& validated, Caller const& caller) const {
   const auto of_name = chains_.find(validated.config.name);
-  if (of_name != chains_.end() && !may_touch(of_name->second.applied, caller)) {
+  if (of_name != chains_.end() && !owns(caller, of_name->second.applied)) {
     return absl::PermissionDeniedError(concat("chain '", validated.config.name, "' is another user's"));
   }
   if (has_others(validated, caller) && !is_privileged(caller)) {
@@ -109,12 +109,12 @@ Status ChainTable::check_resources(ValidatedSpec const& validated) const {
 }
 
 /// With the mutex.
-Result<ChainEntry> ChainTable::find_here(std::string const& name, Caller const& caller) const {
+Result<ChainEntry> ChainTable::find_here(std::string const& name, Client const& client) const {
   const auto found = chains_.find(name);
   if (found == chains_.end()) {
     return absl::NotFoundError(concat("no chain is named '", name, "'"));
   }
-  if (!may_touch(found->second.applied, caller)) {
+  if (!reaches(client, found->second.applied)) {
     return absl::PermissionDeniedError(concat("chain '", name, "' is another user's"));
   }
   return found->second;
@@ -132,16 +132,16 @@ void ChainTable::want_here(ValidatedSpec const& validated, ApplyRecord& applied)
   applied.tenant_uid = tenant_owner(applied.tenant).value_or(applied.caller.uid);
 }
 
-Result<ChainEntry> ChainTable::find(std::string const& name, Caller const& caller) const {
+Result<ChainEntry> ChainTable::find(std::string const& name, Client const& client) const {
   const std::lock_guard lock(mutex_);
-  return find_here(name, caller);
+  return find_here(name, client);
 }
 
-std::vector<ChainEntry> ChainTable::list(Caller const& caller) const {
+std::vector<ChainEntry> ChainTable::list(Client const& client) const {
   const std::lock_guard lock(mutex_);
   std::vector<ChainEntry> entries;
   for (auto const& [name, entry] : chains_) {
-    if (may_touch(entry.applied, caller)) {
+    if (reaches(client, entry.applied)) {
       entries.push_back(entry);
     }
   }
@@ -194,16 +194,16 @@ Result<std::optional<ChainEntry>> ChainTable::check(ValidatedSpec const& validat
   return before;
 }
 
-Result<ChainTable::Held> ChainTable::hold(std::string const& name, Caller const& caller) {
+Result<ChainTable::Held> ChainTable::hold(std::string const& name, Client const& client) {
   const std::lock_guard lock(mutex_);
-  CATENA_ASSIGN_OR_RETURN(ChainEntry entry, find_here(name, caller));
+  CATENA_ASSIGN_OR_RETURN(ChainEntry entry, find_here(name, client));
   CATENA_ASSIGN_OR_RETURN(Claims::Claim claim, claim_here(name));
   return Held{std::move(claim), std::move(entry)};
 }
 
-Result<Claims::Start> ChainTable::start_of(std::string const& name, Caller const& caller) const {
+Result<Claims::Start> ChainTable::start_of(std::string const& name, Client const& client) const {
   const std::lock_guard lock(mutex_);
-  CATENA_RETURN_IF_ERROR(find_here(name, caller).status());
+  CATENA_RETURN_IF_ERROR(find_here(name, client).status());
   return claims_.start_of(name);
 }
 

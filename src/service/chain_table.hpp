@@ -31,10 +31,10 @@ class ChainTable {
   void set_quotas(Quotas quotas);
   Quotas quotas() const;
 
-  /// A copy of the chain. NotFound; PermissionDenied if it is another user's.
-  Result<ChainEntry> find(std::string const& name, Caller const& caller) const;
-  /// The chains visible to the caller, by name.
-  std::vector<ChainEntry> list(Caller const& caller) const;
+  /// A copy of the chain. NotFound; PermissionDenied if it is out of the client's reach.
+  Result<ChainEntry> find(std::string const& name, Client const& client) const;
+  /// The chains within the reach of the client, by name.
+  std::vector<ChainEntry> list(Client const& client) const;
   std::vector<std::string> names_of(std::function<bool(ChainEntry const&)> const& is_wanted) const;
   std::vector<std::shared_ptr<ChainRun>> runs() const;
   /// Earlier specs. Any thread; to be changed as the chain.
@@ -55,9 +55,9 @@ class ChainTable {
   /// The errors of reserve(), and the chain. Does not wait for other operations.
   Result<std::optional<ChainEntry>> check(ValidatedSpec const& validated, Caller const& caller) const;
   /// For an operation on a known chain. As find(); Aborted and Unavailable as reserve().
-  Result<Held> hold(std::string const& name, Caller const& caller);
+  Result<Held> hold(std::string const& name, Client const& client);
   /// The start or change awaited by an operation on the chain. As find().
-  Result<Claims::Start> start_of(std::string const& name, Caller const& caller) const;
+  Result<Claims::Start> start_of(std::string const& name, Client const& client) const;
   Claims& claims() { return claims_; }
 
   /// Stores the request of a chain to run. Unavailable at the end of the service; the error of the state folder,
@@ -89,7 +89,7 @@ class ChainTable {
   Result<std::optional<ChainEntry>> check_here(ValidatedSpec const& validated, Caller const& caller) const;
   Status check_room(ValidatedSpec const& validated, Caller const& caller) const;
   Status check_resources(ValidatedSpec const& validated) const;
-  Result<ChainEntry> find_here(std::string const& name, Caller const& caller) const;
+  Result<ChainEntry> find_here(std::string const& name, Client const& client) const;
   Result<Claims::Claim> claim_here(std::string const& name);
   void want_here(ValidatedSpec const& validated, ApplyRecord& applied);
 

@@ -60,7 +60,7 @@ void ChainWatch::watch() {
 
 void ChainWatch::start_remembered() {
   for (ApplyRecord const& applied : table_.load()) {
-    Result<ChainTable::Held> held = table_.hold(applied.name, own_user());
+    Result<ChainTable::Held> held = table_.hold(applied.name, own_client());
     if (held.ok()) {
       start_in_thread(applied, std::move(held->claim));
     }
@@ -75,7 +75,7 @@ void ChainWatch::retry_failed() {
     return is_free && retries_.is_due(name, is_retried(entry), now);
   });
   for (std::string const& name : due) {
-    Result<ChainTable::Held> held = table_.hold(name, own_user());
+    Result<ChainTable::Held> held = table_.hold(name, own_client());
     if (held.ok() && is_retried(*held->before)) {
       const LogContext context(name);
       spdlog::info("{}: is started again", name);
@@ -86,7 +86,7 @@ void ChainWatch::retry_failed() {
 
 void ChainWatch::return_unconfirmed() {
   for (std::string const& name : table_.names_of(is_returned)) {
-    Result<ChainTable::Held> held = table_.hold(name, own_user());
+    Result<ChainTable::Held> held = table_.hold(name, own_client());
     if (held.ok() && is_returned(*held->before)) {
       // an error: next time
       static_cast<void>(threads_.run(name, [this, applied = held->before->applied,
@@ -121,7 +121,7 @@ void ChainWatch::start_again(ApplyRecord applied) {
   const ApplyRecord remembered = applied;
   std::string fallback;
   const Status status = start_spec(applied, fallback);
-  const Result<ChainEntry> started = table_.find(applied.name, own_user());
+  const Result<ChainEntry> started = table_.find(applied.name, own_client());
   audit_.add_own(status.ok() && !fallback.empty() ? "fallback" : "start", applied.name,
                  status.ok() && started.ok() ? started->spec.revision : "", status);
   if (!status.ok() && !absl::IsCancelled(status)) {
@@ -171,14 +171,14 @@ Status ChainWatch::try_earlier(ApplyRecord const& on_trial) {
   CATENA_ASSIGN_OR_RETURN(ValidatedSpec validated, specs_.prepare_again(applied, on_trial.unconfirmed));
   validated.accepts_loss = true;
   CATENA_RETURN_IF_ERROR(table_.want(validated, applied));
-  CATENA_ASSIGN_OR_RETURN(const ChainEntry old, table_.find(applied.name, own_user()));
+  CATENA_ASSIGN_OR_RETURN(const ChainEntry old, table_.find(applied.name, own_client()));
   AppliedChain result{applied.name, false};
   return replacer_.apply(applied, std::move(validated), old, {}, {}, result);
 }
 
 /// Where that is worth it, and loses no NF state.
 void ChainWatch::replan(std::string const& name) {
-  const Result<ChainEntry> sampled = table_.find(name, own_user());
+  const Result<ChainEntry> sampled = table_.find(name, own_client());
   if (!sampled.ok() || sampled->run == nullptr) {
     return;
   }
@@ -189,7 +189,7 @@ void ChainWatch::replan(std::string const& name) {
   if (!found.ok() || !*found) {
     return;
   }
-  const Result<ChainTable::Held> held = table_.hold(name, own_user());
+  const Result<ChainTable::Held> held = table_.hold(name, own_client());
   if (held.ok() && held->before->run == sampled->run) {  // else an operation changes it
     replacer_.move(*held->before, **std::move(found));
   }

@@ -28,7 +28,7 @@ constexpr unsigned kHttpMethodNotAllowed = 405;
 using Filter = bool (*)(Route const& route);
 
 bool is_any(Route const& /*route*/) { return true; }
-bool is_for_network(Route const& route) { return route.access == Access::kNetwork; }
+bool is_for_network(Route const& route) { return route.is_for_network; }
 
 /// The name of the chain if `path` is one of `pattern`, which may be empty without NAME.
 std::optional<std::string> name_in(std::string_view path, std::string_view pattern) {
@@ -66,15 +66,18 @@ std::string known_paths(Filter filter) {
   return paths.empty() ? std::string(last) : concat(fmt::format("{}", fmt::join(paths, ", ")), " and ", last);
 }
 
-/// Whether the caller may use the route, for the chain of this name.
-Status check_access(Route const& route, ChainSet const& chains, std::string const& name, Caller const& caller) {
-  const bool is_of_owner = route.access == Access::kOwner || route.access == Access::kRoot;
-  if (is_of_owner && route.has_name()) {
-    CATENA_RETURN_IF_ERROR(chains.check_owner(name, caller));
+/// Whether the client may use the route, for the chain of this name.
+Status check_access(Route const& route, ChainSet const& chains, std::string const& name, Client const& client,
+                    Role role) {
+  if (route.has_name() && !route.makes_chain) {
+    CATENA_RETURN_IF_ERROR(chains.check_reach(name, client));
   }
-  return route.access == Access::kRoot && !is_privileged(caller)
-             ? absl::PermissionDeniedError(std::string(route.refusal))
-             : absl::OkStatus();
+  if (may_use(role, route.least, true)) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(route.refusal.empty() ? concat("user ", client.caller.uid, " is a ",
+                                                                    info_of(role).name, " and may change no chain")
+                                                           : std::string(route.refusal));
 }
 
 /// Keeps what libraries throw (out of memory) away from the server's C code.
@@ -100,7 +103,7 @@ HttpResponse guarded(HttpRequest const& request, auto const& work) {
 }
 
 /// What clients may not do is audited, too.
-void audit(AuditLog& log, Route const& route, std::string name, HttpRequest const& request, Caller const& caller,
+void audit(AuditLog& log, Route const& route, std::string name, HttpRequest const& request, uid_t user, Role role,
            HttpResponse const& response) {
   if (route.operation.empty() || response.is_dry_run) {
     return;
@@ -111,11 +114,13 @@ void audit(AuditLog& log, Route const& route, std::string name, HttpRequest cons
     return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   const bool is_refused = response.status >= kHttpFirstError;
-  log.add({std::string(route.operation), name.empty() ? text("name") : std::move(name), text("revision"), caller.uid,
-           process_of(request.socket), response.status, is_refused ? text("error") : std::string()});
+  log.add({std::string(route.operation), name.empty() ? text("name") : std::move(name), text("revision"), user,
+           process_of(request.socket), response.status, is_refused ? text("error") : std::string(),
+           info_of(role).name});
 }
 
 HttpResponse dispatch(Controlled const& service, HttpRequest const& request, Caller const& caller, Filter filter) {
+  const Role role = service.roles.of(caller);
   // the head of what GET gives (RFC 9110, section 9.3.2); the server leaves out the body
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::string allowed;
@@ -125,16 +130,17 @@ HttpResponse dispatch(Controlled const& service, HttpRequest const& request, Cal
       continue;
     }
     if (method == route.method) {
-      const Status may = check_access(route, service.chains, *name, caller);
+      const Client client{caller, may_use(role, route.least, false)};
+      const Status may = check_access(route, service.chains, *name, client, role);
       HttpResponse response =
           may.ok()
               ? protected_from(
                     request,
                     [&] {
-                      return route.handler({service.chains, service.audit, service.version, request, caller, *name});
+                      return route.handler({service.chains, service.audit, service.version, request, client, *name});
                     })
               : error_answer(may);
-      audit(service.audit, route, *std::move(name), request, caller, response);
+      audit(service.audit, route, *std::move(name), request, caller.uid, role, response);
       return response;
     }
     allowed += concat(allowed.empty() ? "" : ", ", route.method);

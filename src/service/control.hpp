@@ -4,6 +4,7 @@
 #include "service/audit_log.hpp"
 #include "service/chain_set.hpp"
 #include "service/http_server.hpp"
+#include "service/roles.hpp"
 
 #include <string>
 
@@ -14,6 +15,7 @@ namespace catena::service {
 struct Controlled {
   ChainSet& chains;
   AuditLog& audit;
+  RolesFile const& roles;
   std::string version;
 };
 
@@ -21,7 +23,7 @@ struct Controlled {
 /// audited, whatever its answer, except for a dry run.
 HttpResponse answer_control(Controlled const& service, HttpRequest const& request);
 
-/// For a request from the network: only routes with Access::kNetwork exist.
+/// For a request from the network: only routes for the network exist.
 HttpResponse answer_metrics(Controlled const& service, HttpRequest const& request);
 
 }  // namespace catena::service

@@ -31,12 +31,14 @@ struct Help {
 };
 
 constexpr std::string_view kAuditLost = "catena_audit_lost_lines_total";
+constexpr std::string_view kOmitted = "catena_omitted_series";
 constexpr std::string_view kPortFrames = "catena_port_frames_total";
 constexpr std::string_view kPortDrops = "catena_port_dropped_frames_total";
 constexpr std::string_view kPortBusy = "catena_port_busy_ns_total";
 
 constexpr std::array kHelp{
     Help{kAuditLost, "Lines missing in the file of the audit, as its disk was full."},
+    Help{kOmitted, "Series of a chain left out beyond the quota metric_series of its user."},
     Help{kPortFrames, "Frames received by a shared port."},
     Help{kPortDrops, "Frames dropped by a shared port before they were assigned to a chain, by reason."},
     Help{kPortBusy, "Busy time of the thread of a shared port."},
@@ -161,6 +163,25 @@ class Families {
   std::map<std::string, Family> families_;
 };
 
+/// Series of the users of chains, up to their quotas.
+class SeriesBudget {
+ public:
+  explicit SeriesBudget(Quotas const& quotas) : quotas_(quotas) {}
+
+  /// False, without counting, for more series than the user may have.
+  bool take(uid_t user, std::uint64_t series) {
+    std::uint64_t& used = used_[user];
+    const std::uint64_t limit = quotas_.limit(user, Quota::kMetricSeries);
+    const bool has_room = used <= limit && limit - used >= series;
+    used += has_room ? series : 0;
+    return has_room;
+  }
+
+ private:
+  Quotas const& quotas_;
+  std::map<uid_t, std::uint64_t> used_;
+};
+
 class ChainCollector final : public prometheus::Collectable {
  public:
   ChainCollector(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
@@ -171,25 +192,10 @@ class ChainCollector final : public prometheus::Collectable {
     Families families;
     families.add_info("catena_build_info", "The version of Catena; always 1.", {{"version", service_.version}}, true);
     families.add(kAuditLost, {}, service_.lost_audit_lines);
+    SeriesBudget budget(service_.quotas);
     for (ChainView const& chain : chains_) {
-      const prometheus::ClientMetric::Label of_chain{"chain", chain.applied.name};
-      for (const ChainState state : kChainStates) {
-        families.add_info("catena_chain_state", "1 for the current state of a chain.",
-                          {of_chain, {"state", std::string(to_string(state))}}, state == chain.state);
-      }
-      families.add_info("catena_chain_quarantined",
-                        "1 for a chain whose kernel took its device down: the CPU serves it.", {of_chain},
-                        !chain.quarantine.empty());
-      for (metrics::Sample const& sample : chain.counts.samples()) {
-        Labels labels{of_chain};
-        for (metrics::Label const& label : sample.labels) {
-          labels.push_back({label.name, label.value});
-        }
-        families.add(sample.name, std::move(labels), sample.value);
-      }
-      if (chain.report) {
-        families.add(counts::kLatency, {of_chain}, chain.counts.times(counts::kLatency));
-      }
+      add_state(families, chain);
+      add_counts(families, chain, budget);
     }
     for (io::SharedPort const& port : ports_) {
       add_port(families, port);
@@ -198,6 +204,42 @@ class ChainCollector final : public prometheus::Collectable {
   }
 
  private:
+  static void add_state(Families& families, ChainView const& chain) {
+    const prometheus::ClientMetric::Label of_chain{"chain", chain.applied.name};
+    for (const ChainState state : kChainStates) {
+      families.add_info("catena_chain_state", "1 for the current state of a chain.",
+                        {of_chain, {"state", std::string(to_string(state))}}, state == chain.state);
+    }
+    families.add_info("catena_chain_quarantined", "1 for a chain whose kernel took its device down: the CPU serves it.",
+                      {of_chain}, !chain.quarantine.empty());
+  }
+
+  static void add_counts(Families& families, ChainView const& chain, SeriesBudget& budget) {
+    constexpr std::uint64_t kOfHistogram = kBoundsNs.size() + 3;  // and +Inf, sum and count
+    const prometheus::ClientMetric::Label of_chain{"chain", chain.applied.name};
+    const uid_t user = chain.applied.caller.uid;
+    std::uint64_t omitted = 0;
+    if (chain.report && budget.take(user, kOfHistogram)) {
+      families.add(counts::kLatency, {of_chain}, chain.counts.times(counts::kLatency));
+    } else {
+      omitted += chain.report ? kOfHistogram : 0;
+    }
+    for (metrics::Sample const& sample : chain.counts.samples()) {
+      if (!budget.take(user, 1)) {
+        ++omitted;
+        continue;
+      }
+      Labels labels{of_chain};
+      for (metrics::Label const& label : sample.labels) {
+        labels.push_back({label.name, label.value});
+      }
+      families.add(sample.name, std::move(labels), sample.value);
+    }
+    if (omitted != 0) {
+      families.add(kOmitted, {of_chain}, omitted);
+    }
+  }
+
   static void add_port(Families& families, io::SharedPort const& port) {
     const prometheus::ClientMetric::Label of_port{"port", port.name};
     families.add(kPortFrames, {of_port}, port.received);

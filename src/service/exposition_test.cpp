@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+#include <catena/core/text.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -20,6 +23,14 @@ ChainView chain(std::string const& name) {
   view.applied.name = name;
   view.state = ChainState::kRunning;
   return view;
+}
+
+Result<Quotas> quotas_of(std::string const& text) {
+  const std::string file = std::filesystem::temp_directory_path() / concat("series-", ::getpid(), ".yaml");
+  std::ofstream(file) << text;
+  Result<Quotas> quotas = Quotas::load(file);
+  std::filesystem::remove(file);
+  return quotas;
 }
 
 TEST(Exposition, of_no_chains_has_the_version) {
@@ -107,6 +118,43 @@ TEST(Exposition, every_metric_has_a_help_text) {
     ++metrics;
   }
   EXPECT_GT(metrics, 40U);
+}
+
+TEST(Exposition, a_user_has_so_many_series_and_others_have_theirs) {
+  constexpr uid_t kUser = 3001;
+  std::vector<ChainView> chains{chain("a"), chain("b"), chain("c"), chain("d")};
+  for (ChainView& view : chains) {
+    for (const char* name : {"x", "y", "z"}) {
+      view.counts.add("catena_nf_statistic", {{"name", name}}, 1);
+    }
+  }
+  const Result<Quotas> quotas = quotas_of("users: {3001: {metric_series: 4}}\n");
+  ASSERT_TRUE(quotas.ok()) << quotas.status().message();
+  chains[0].applied.caller.uid = chains[1].applied.caller.uid = kUser;
+  chains[2].applied.caller.uid = kUser + 1;
+  const std::string text = exposition(chains, {}, {"1", 0, *quotas});
+  EXPECT_THAT(text, HasSubstr("catena_nf_statistic{chain=\"a\",name=\"z\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("catena_nf_statistic{chain=\"b\",name=\"x\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("catena_nf_statistic{chain=\"b\",name=\"y\"}")));
+  EXPECT_THAT(text, HasSubstr("catena_omitted_series{chain=\"b\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("catena_chain_state{chain=\"b\",state=\"running\"} 1\n"));
+  for (const char* name : {"a", "c", "d"}) {
+    EXPECT_THAT(text, Not(HasSubstr(concat("catena_omitted_series{chain=\"", name, "\"}"))));
+  }
+}
+
+TEST(Exposition, a_histogram_counts_with_its_buckets) {
+  ChainView view = chain("a");
+  view.report.emplace();
+  view.applied.caller.uid = 3001;
+  const Result<Quotas> quotas = quotas_of("default: {metric_series: 20}\n");
+  ASSERT_TRUE(quotas.ok()) << quotas.status().message();
+  const std::string text = exposition({view}, {}, {"1", 0, *quotas});
+  EXPECT_THAT(text, Not(HasSubstr("catena_latency_seconds")));
+  EXPECT_THAT(text, HasSubstr("catena_omitted_series{chain=\"a\"} 21\n"));
+  const std::string whole = exposition({view}, {}, {"1"});
+  const std::regex series("\ncatena_latency_seconds_");
+  EXPECT_EQ(std::distance(std::sregex_iterator(whole.begin(), whole.end(), series), std::sregex_iterator()), 21);
 }
 
 TEST(Exposition, label_values_are_escaped) {

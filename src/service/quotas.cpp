@@ -2,8 +2,8 @@
 #include "service/quotas.hpp"
 
 #include "chain/flow.hpp"
-#include "nf/integer.hpp"
 #include "packet/memory/unit.hpp"
+#include "service/user_keys.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/config.hpp>
@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -69,12 +68,9 @@ Result<Quotas> Quotas::load(std::string const& file) {
   CATENA_ASSIGN_OR_RETURN(quotas.standard_, row_of(std::move(standard), quotas.standard_));
   CATENA_ASSIGN_OR_RETURN(nf::Config users, config.section_or_empty("users"));
   for (std::string const& key : users.keys()) {
-    const std::optional<std::int64_t> user = nf::parse_integer(key);
-    if (!user || *user < 0 || *user >= std::numeric_limits<uid_t>::max()) {
-      return users.error(key, concat("'", key, "' is no user ID; allowed: the number of a user, as 1000"));
-    }
+    CATENA_ASSIGN_OR_RETURN(const uid_t user, id_of_key(users, key, "user"));
     CATENA_ASSIGN_OR_RETURN(nf::Config row, users.section(key));
-    CATENA_ASSIGN_OR_RETURN(quotas.users_[static_cast<uid_t>(*user)], row_of(std::move(row), quotas.standard_));
+    CATENA_ASSIGN_OR_RETURN(quotas.users_[user], row_of(std::move(row), quotas.standard_));
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   return quotas;
@@ -83,6 +79,10 @@ Result<Quotas> Quotas::load(std::string const& file) {
 Amounts const& Quotas::of(uid_t user) const {
   const auto found = users_.find(user);
   return found == users_.end() ? standard_ : found->second;
+}
+
+std::uint64_t Quotas::limit(uid_t user, Quota quota) const {
+  return is_privileged({user, 0, {}}) ? std::numeric_limits<std::uint64_t>::max() : of(user)[index_of(quota)];
 }
 
 Status Quotas::check(uid_t user, Amounts const& used, Amounts const& asked) const {

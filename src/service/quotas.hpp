@@ -21,7 +21,7 @@
 /// Limits of a user of the service. Privileged callers are not limited.
 namespace catena::service {
 
-enum class Quota { kChains, kPacketMemory, kNfProcesses, kWorkers, kApplies };
+enum class Quota { kChains, kPacketMemory, kNfProcesses, kWorkers, kApplies, kMetricSeries };
 
 /// A row of the table of quotas.
 struct QuotaInfo {
@@ -36,6 +36,7 @@ inline constexpr std::array kQuotas{
     QuotaInfo{Quota::kNfProcesses, "nf_processes", 128},
     QuotaInfo{Quota::kWorkers, "workers", 4096},
     QuotaInfo{Quota::kApplies, "applies_per_minute", 240},
+    QuotaInfo{Quota::kMetricSeries, "metric_series", 10'000},
 };
 
 /// One number per quota, by its place in kQuotas.
@@ -54,6 +55,8 @@ class Quotas {
   static Result<Quotas> load(std::string const& file);
 
   Amounts const& of(uid_t user) const;
+  /// The same of one quota; the greatest number for privileged users.
+  std::uint64_t limit(uid_t user, Quota quota) const;
   /// ResourceExhausted, with quota, used and asked amounts, if the user may not have `asked` besides `used`.
   Status check(uid_t user, Amounts const& used, Amounts const& asked) const;
 

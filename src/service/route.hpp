@@ -3,6 +3,7 @@
 
 #include "service/caller.hpp"
 #include "service/http_server.hpp"
+#include "service/roles.hpp"
 
 #include <span>
 #include <string>
@@ -22,16 +23,8 @@ struct Exchange {
   AuditLog const& audit;
   std::string const& version;  ///< of the program
   HttpRequest const& request;
-  Caller const& caller;
+  Client const& client;
   std::string name;  ///< of the chain; empty without NAME in the path
-};
-
-/// The callers of a route.
-enum class Access {
-  kNetwork,  ///< everybody, also over TCP, with the rights of the service
-  kUser,     ///< every user of the control socket, for chains of their own
-  kOwner,    ///< the owner of chain NAME, and privileged users
-  kRoot,     ///< privileged users
 };
 
 /// A command of `catena` that sends the request. Routes with and without NAME may share a command: its name is then
@@ -49,12 +42,14 @@ struct RouteCommand {
 struct Route {
   std::string_view method;
   std::string_view path;  ///< NAME: the name of a chain
-  Access access;
+  Role least;             ///< see may_use()
   HttpResponse (*handler)(Exchange const& exchange);
   std::string_view operation;     ///< that changes something, for the audit; empty: it only reads
   std::string_view help;          ///< of the answer, for docs/service.md
-  std::string_view refusal = {};  ///< of kRoot: the error for other users
+  std::string_view refusal = {};  ///< with least role kRoot: the error for other roles
   RouteCommand command = {};
+  bool is_for_network = false;  ///< also over TCP, for every client with the rights of the service
+  bool makes_chain = false;     ///< the chain need not exist
 
   bool has_name() const { return path.find("/NAME") != std::string_view::npos; }
 };

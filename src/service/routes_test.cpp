@@ -32,8 +32,8 @@ TEST(Routes, each_is_once_in_the_table_and_has_a_handler_and_an_error_for_other_
   for (Route const& route : routes()) {
     EXPECT_TRUE(rows.emplace(route.method, route.path).second) << route.method << route.path;
     EXPECT_NE(route.handler, nullptr) << route.path;
-    EXPECT_EQ(route.access == Access::kRoot, !route.refusal.empty()) << route.path;
-    EXPECT_TRUE(route.access != Access::kOwner || route.has_name()) << route.path;
+    EXPECT_EQ(route.least == Role::kRoot, !route.refusal.empty()) << route.path;
+    EXPECT_TRUE(route.least != Role::kOperator || route.has_name()) << route.path;
   }
 }
 
@@ -43,10 +43,26 @@ TEST(Routes, each_that_changes_something_is_audited) {
   }
 }
 
+TEST(Routes, a_reader_changes_nothing) {
+  for (Route const& route : routes()) {
+    EXPECT_TRUE(route.operation.empty() || !may_use(Role::kReader, route.least, true)) << route.method << route.path;
+  }
+}
+
+TEST(Routes, each_role_is_in_the_reference_with_its_rights) {
+  const std::string service = page("docs/service.md");
+  const auto word = [](bool may) { return may ? "yes" : "no"; };
+  for (RoleInfo const& info : kRoles) {
+    EXPECT_THAT(service, HasSubstr(concat("| `", info.name, "` | ", word(info.changes_own), " | ",
+                                          word(info.sees_others), " | ", word(info.operates_others), " | ")));
+  }
+}
+
 TEST(Routes, each_is_in_the_reference_with_its_command) {
   const std::string service = page("docs/service.md");
   for (Route const& route : routes()) {
-    EXPECT_THAT(service, HasSubstr(concat("| `", route.method, " ", route.path, "` | ", route.help, " |\n")));
+    EXPECT_THAT(service, HasSubstr(concat("| `", route.method, " ", route.path, "` | ", info_of(route.least).name,
+                                          " | ", route.help, " |\n")));
     if (!route.command.word.empty()) {
       EXPECT_THAT(service, HasSubstr(concat("catena ", route.command.is_of_nf ? "nf " : "", route.command.word)));
     }

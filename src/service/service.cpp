@@ -50,11 +50,11 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
   CATENA_ASSIGN_OR_RETURN(auto servers, make_servers(options.sharing, options.servers_for));
-  std::unique_ptr<Service> service(new Service(std::move(audit), std::move(socket), registry, std::move(store),
-                                               std::move(servers), options.sharing, options.servers_for));
-  service->quotas_ = options.quotas;
+  std::unique_ptr<Service> service(
+      new Service(options, std::move(audit), std::move(socket), registry, std::move(store), std::move(servers)));
   CATENA_RETURN_IF_ERROR(service->read_quotas());
-  const Controlled controlled{service->chains_, *service->audit_, options.version};
+  CATENA_RETURN_IF_ERROR(service->read_roles());
+  const Controlled controlled{service->chains_, *service->audit_, service->roles_, options.version};
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(service->metrics_, HttpServer::start(metrics, [controlled](auto const& request) {

@@ -6,6 +6,7 @@
 #include "chain/named_files.hpp"
 #include "io/interface.hpp"
 #include "io/output_file.hpp"
+#include "service/key_files.hpp"
 #include "service/user_limits.hpp"
 
 #include <catena/core/text.hpp>
@@ -112,6 +113,7 @@ Result<ValidatedSpec> prepare_here(SpecSource const& spec, RequestOptions const&
   CATENA_RETURN_IF_ERROR(checked);
   validated.resources = resources_of(validated.config, files);
   validated.fifo = fifo_of(files);
+  validated.warnings = key_file_warnings(files);
   CATENA_ASSIGN_OR_RETURN(validated.files, hash_files(validated.config.source, files));
   return validated;
 }

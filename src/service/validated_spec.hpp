@@ -34,6 +34,7 @@ struct ValidatedSpec {
   bool accepts_loss = false;  ///< see RequestOptions
   bool restarts = false;      ///< the same
   std::vector<HashedFile> files = {};
+  std::vector<std::string> warnings = {};  ///< see key_file_warnings()
 };
 
 /// Reads and checks a spec with the rights of `caller`, in its own thread.

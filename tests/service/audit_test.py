@@ -35,8 +35,8 @@ class Audit(ServiceTest):
         self.assertEqual(self.operations(), [("apply", "a", 201), ("confirm", "a", 409), ("stop", "a", 200),
                                              ("delete", "a", 200)])
         apply, confirm, *_ = self.lines()
-        self.assertEqual((apply["uid"], apply["pid"], apply["revision"], apply["error"]),
-                         (os.geteuid(), os.getpid(), revision, None))
+        self.assertEqual((apply["uid"], apply["role"], apply["pid"], apply["revision"], apply["error"]),
+                         (os.geteuid(), "root", os.getpid(), revision, None))
         self.assertIn("nothing to confirm", confirm["error"])
         self.assertIn("audit: apply of 'a' by user", service.log())
 
@@ -46,7 +46,7 @@ class Audit(ServiceTest):
         self.assertEqual(service.end(), 0)
         service = self.serve("--audit", str(self.file))
         wait_for(lambda: self.operations()[-1] == ("own-start", "a", 200))
-        self.assertEqual(self.lines()[-1]["pid"], service.process.pid)
+        self.assertEqual((self.lines()[-1]["pid"], self.lines()[-1]["role"]), (service.process.pid, None))
         body = {"file": self.chain("a", file="b.yaml", rx="{generator: {rate: 10000}}"), "confirm_s": 1,
                 "options": {"accept_loss": True}}
         self.assertEqual(service.ask("POST", "/v1/chains", body)[0], 200)
@@ -83,7 +83,7 @@ class Users(TenantTest):
     def test_a_refused_request_is_of_the_user_who_sent_it(self):
         self.victim.applied(self.victim.chain("a"))
         self.assertEqual(self.attacker.delete("a")[0], 403)
-        self.assertIn(f"audit: delete of 'a' by user {self.attacker.uid}", self.service.log())
+        self.assertIn(f"audit: delete of 'a' by user {self.attacker.uid} (owner, process ", self.service.log())
         lines = self.victim.ask("GET", "/v1/chains/a/log")[1]["lines"]
         self.assertFalse([line for line in lines if "delete" in line["message"]], "others fill no log of a chain")
 

@@ -28,12 +28,13 @@ namespace {
 
 using namespace catena;
 
-constexpr std::array<nf::ConfigKey, 5> kConfig{{
+constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"create", "nothing | hang | spin | die | lie", "nothing", "what it does when it is made"},
     {"compute", "as `create`", "nothing", "when packets come"},
     {"finish", "as `create`", "nothing", "after the last packet"},
     {"files", "list of files", "none", "files to search"},
     {"search", "text", "none", "what it searches them for"},
+    {"statistics", "nothing | change | misname", "nothing", "what it does with the names of its statistics"},
 }};
 
 void hang() {
@@ -126,6 +127,7 @@ class Hostile final : public nf::Nf {
     if (config.has("files")) {
       CATENA_ASSIGN_OR_RETURN(nf->files_, config.strings("files"));
     }
+    CATENA_ASSIGN_OR_RETURN(nf->statistics_, config.string_or("statistics", "nothing"));
     CATENA_RETURN_IF_ERROR(config.finish());
     do_as_told(at_once);
     nf->found_ = search(nf->files_, nf->text_);
@@ -147,6 +149,12 @@ class Hostile final : public nf::Nf {
     return absl::OkStatus();
   }
   std::vector<nf::Statistic> statistics() const override {
+    if (statistics_ == "change") {
+      return changing_statistics();
+    }
+    if (statistics_ == "misname") {
+      return {{"Files {x=\"1\"}", 1}};
+    }
     return {{"readable_files", found_.readable},
             {"largest_file_bytes", found_.bytes},
             {"files_with_text", found_.with_text}};
@@ -154,9 +162,22 @@ class Hostile final : public nf::Nf {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// One name of always, and a hundred others each time.
+  std::vector<nf::Statistic> changing_statistics() const {
+    constexpr std::uint64_t kOthers = 100;
+    std::vector<nf::Statistic> statistics{{"calls", ++calls_}};
+    for (std::uint64_t i = 0; i < kOthers; ++i) {
+      statistics.push_back({"other_" + std::to_string(calls_ * kOthers + i), 1});
+    }
+    return statistics;
+  }
+
   std::string compute_;
   std::string finish_;
   std::string text_;
+  std::string statistics_;
+  mutable std::uint64_t calls_ = 0;
   std::vector<std::string> files_;
   Found found_;
   Clock::time_point searched_;

@@ -28,6 +28,12 @@ def alert_expressions():
     return [rule["expr"] for group in groups for rule in group["rules"]]
 
 
+class Unit(unittest.TestCase):
+    def test_it_shows_no_metrics_to_every_local_user(self):
+        unit = (ROOT / "systemd" / "catena.service.in").read_text()
+        self.assertEqual(re.findall(r"^ExecStart=(.*)$", unit, re.M), ["@CATENA_PROGRAM@ serve"])
+
+
 def names_in_code():
     """Of metrics; times are counted in nanoseconds there."""
     sources = [path for kind in ("*.cpp", "*.hpp") for path in (ROOT / "src").rglob(kind)]

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotas of users: one at a bound is refused, with the numbers, and another user is not."""
 
+import os
+import re
 import signal
 import subprocess
 import unittest
 
 from command import HAS_PROCESSES, NO_PROCESSES
-from harness import BIN, TenantTest, firewall, wait_for
+from harness import BIN, TENANTS, TenantTest, firewall, wait_for
 
 
 class Quotas(TenantTest):
@@ -83,6 +85,17 @@ class Quotas(TenantTest):
             self.victim.applied(self.victim.chain("v"))
         self.assertEqual(self.attacker.delete("a")[0], 200)
 
+    def test_of_metric_series(self):
+        self.serve_with(metric_series=3)
+        for tenant in (self.attacker, self.victim):
+            tenant.applied(tenant.chain(f"of-{tenant.uid}"))
+        text = self.service.ask("GET", "/metrics")[1]
+        of_attacker = re.findall(rf'^(\w+)\{{chain="of-{self.attacker.uid}"', text, re.M)
+        self.assertEqual(len([name for name in of_attacker if not name.startswith("catena_chain_")]), 3 + 1)
+        self.assertIn("catena_omitted_series", of_attacker)
+        self.assertNotIn(f'catena_omitted_series{{chain="of-{self.victim.uid}"', text)
+        self.assertIn(f'catena_chain_state{{chain="of-{self.attacker.uid}",state="running"}} 1\n', text)
+
     def test_root_has_none(self):
         self.file.write_text("default: {chains: 0, applies_per_minute: 0, packet_memory_mb: 0, workers: 0}\n")
         service = self.serve("--quotas", str(self.file))
@@ -95,7 +108,23 @@ class Quotas(TenantTest):
                                                                   "options": {"workers": 1}})
         self.assertEqual(status, 200, answer)
         self.assertEqual(answer["quotas"], {"chains": 1, "packet_memory_mb": 64, "nf_processes": int(HAS_PROCESSES),
-                                            "workers": 1, "applies_per_minute": 0})
+                                            "workers": 1, "applies_per_minute": 0, "metric_series": 0})
+        self.assertEqual(answer["quota_limits"], {"chains": 1, "packet_memory_mb": 4096, "nf_processes": 128,
+                                                  "workers": 4096, "applies_per_minute": 240, "metric_series": 10000})
+
+    def test_a_dry_run_prints_it(self):
+        self.serve_with(chains=3)
+        program = os.open(BIN, os.O_RDONLY)  # its folder may be closed to other users
+        self.addCleanup(os.close, program)
+        words = ["apply", "--dry-run", "--workers", "1", "--socket", self.service.socket]
+        done = subprocess.run([f"/proc/self/fd/{program}", *words, self.attacker.chain("a")], capture_output=True,
+                              text=True, check=False, timeout=60, pass_fds=[program], user=self.attacker.uid,
+                              group=self.attacker.uid, extra_groups=[TENANTS])
+        self.assertEqual(done.stdout, "a: would be started\n  takes of the quotas: chains 1 of 3, "
+                                      "packet_memory_mb 64 of 4096, workers 1 of 4096\n", done.stderr)
+        roots = self.cli(self.service, "apply", "--dry-run", "--workers", "1", self.chain("b"))
+        self.assertEqual(roots.stdout, "b: would be started\n  takes of the quotas: chains 1, packet_memory_mb 64, "
+                                       "workers 1\n", "it has none")
 
     def test_a_signal_has_them_read_again(self):
         self.serve_with(chains=0)

@@ -74,6 +74,20 @@ class Rights(TenantTest):
             self.assertEqual((path.stat().st_uid, path.stat().st_gid), (ANN, ANN))
             self.assertGreater(path.stat().st_size, 0)
 
+    def test_an_apply_warns_of_keys_that_others_can_read(self):
+        sa = self.victim.copy(f"{DATA}/sa-all.yaml")
+        nfs = f"[{{name: vpn, type: ipsec, config: {{direction: encrypt, sa: {sa}}}}}]"
+        file = self.chain_of(ANN, "a", rx="{generator: {count: 10}}", nfs=nfs)
+        for mode, warnings in ((0o600, 0), (0o640, 1), (0o644, 1)):
+            os.chmod(sa, mode)
+            answer = self.applied(self.service, file, user=ANN, accept_loss=True)
+            self.assertEqual(len(answer["warnings"]), warnings, answer["warnings"])
+        self.assertIn(f"{sa} has keys and is readable by users other than its owner", answer["warnings"][0])
+        self.assertTrue(answer["warnings"][0].startswith(f"{file}:"), answer["warnings"])
+        self.assertEqual(self.service.log().count("has keys and is readable"), 2)
+        done = self.cli(self.service, "apply", file, "--dry-run")
+        self.assertIn(f"\n  WARNING {file}:", done.stdout)
+
     def test_a_refused_apply_of_another_user_ends_nothing(self):
         more = f"  outputs: {{record: {self.of_ann / 'record'}}}\n"
         rx = "{generator: {rate: 1000}}"

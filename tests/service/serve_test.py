@@ -149,7 +149,8 @@ class Chains(ServiceTest):
         first = firewall()[1:-1]
         self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]")
         done = self.cli(service, "apply", file, "--dry-run")
-        self.assertEqual(done.stdout, f"a: would be replaced: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout.splitlines()[0],
+                         f"a: would be replaced: {file}: the NFs are fw, second instead of fw")
         done = self.cli(service, "apply", file)
         self.assertEqual(done.stdout, f"a: running, replaced: {file}: the NFs are fw, second instead of fw\n")
         self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)

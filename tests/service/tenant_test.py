@@ -3,6 +3,7 @@
 """The tenants of harness.py are what the other tests take them for."""
 
 import os
+import re
 import unittest
 
 from command import HAS_PROCESSES, NO_PROCESSES
@@ -64,6 +65,23 @@ class Plugins(TenantTest):
         self.attacker.applied(self.attacker.chain("p", nfs=f"[{nf}]"))
         found = wait_for(lambda: self.attacker.get("p")["nfs"][0]["statistics"])
         self.assertEqual(found, {"readable_files": 2, "largest_file_bytes": 20, "files_with_text": 1})
+
+    def test_a_hostile_one_has_the_statistics_of_its_start_alone(self):
+        nf = self.attacker.hostile_nf(statistics="change")
+        self.chain_passes_packets(self.attacker, nf)
+
+        def statistics():
+            return self.attacker.get("p")["nfs"][0]["statistics"]
+
+        first = wait_for(lambda: statistics().get("calls"))
+        wait_for(lambda: statistics()["calls"] > first + 3)
+        self.assertEqual(set(statistics()), {"calls"}, "the others are new each time")
+        self.assertEqual(len(re.findall("^catena_nf_statistic", self.attacker.ask("GET", "/metrics")[1], re.M)), 1)
+
+    def test_a_name_of_a_statistic_that_is_no_word_is_refused(self):
+        status, answer = self.attacker.apply(self.attacker.chain("p", nfs=f"[{self.attacker.hostile_nf(statistics='misname')}]"))
+        self.assertEqual(status, 400, answer)
+        self.assertIn("NF 'hostile' has a statistic 'Files {x=\"1\"}'; allowed: ", answer["error"])
 
 
 if __name__ == "__main__":

@@ -343,8 +343,24 @@ std::vector<nf_process::Started> started_of(Path& path) {
       nf.refused_rules.emplace_back(reason, count);
     }
     nf.is_portable = dynamic_cast<nf::Portable const*>(&instance->nf()) != nullptr;
+    for (nf::Statistic const& statistic : instance->nf().statistics()) {
+      nf.statistics.push_back(statistic.name);
+    }
   }
   return started;
+}
+
+/// Each name of a statistic is a series of metrics.
+Status check_statistics(std::vector<nf_process::Started> const& started, Setup const& setup) {
+  for (std::size_t nf = 0; nf < started.size(); ++nf) {
+    for (std::string const& name : started[nf].statistics) {
+      if (!nf_process::is_metric_word(name)) {
+        return absl::InvalidArgumentError(
+            concat("NF '", setup.nfs[nf].name, "' has a statistic '", name, "'; allowed: a name of a-z, 0-9, _ and -"));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 /// `path`: what there is in the end. It is not torn down: nobody answers any more, neither devices nor the host.
@@ -382,7 +398,11 @@ Status serve(Host& host, std::unique_ptr<Path>& path) {
           return host.tell(Call::kRefused, nf_process::to_json(made.status()));
         }
         path = *std::move(made);
-        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(*path))));
+        const std::vector<nf_process::Started> started = started_of(*path);
+        if (const Status named = check_statistics(started, setup); !named.ok()) {
+          return host.tell(Call::kRefused, nf_process::to_json(named));
+        }
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started)));
         if (setup.waits_for_state) {
           CATENA_RETURN_IF_ERROR(go_on(host, path->instances(), setup.context));
         }

@@ -115,6 +115,21 @@ std::string chain_text(Json const& chain) {
                             chain["tx"].value("sent_packets", std::uint64_t{0}), drops_text(chain["tx"]));
 }
 
+/// "  takes of the quotas: chains 1 of 32, workers 2 of 4096"; empty without amounts.
+std::string quotas_text(Json const& chain) {
+  std::string text;
+  const Json amounts = chain.value("quotas", Json::object());
+  const Json limits = chain.value("quota_limits", Json());
+  for (auto const& [quota, amount] : amounts.items()) {
+    if (amount.get<std::uint64_t>() != 0) {
+      const std::string limit = limits.is_object() ? concat(" of ", limits.value(quota, std::uint64_t{0})) : "";
+      text += fmt::format("{}{} {}{}", text.empty() ? "  takes of the quotas: " : ", ", quota,
+                          amount.get<std::uint64_t>(), limit);
+    }
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 /// What became of a chain that was applied, or would become of it.
 std::string applied_text(Json const& chain) {
   const bool is_dry_run = chain.value("dry_run", false);
@@ -136,11 +151,14 @@ std::string applied_text(Json const& chain) {
   for (std::string const& change : changes) {
     text += concat("  ", change, "\n");
   }
+  for (std::string const& warning : chain.value("warnings", std::vector<std::string>())) {
+    text += concat("  WARNING ", warning, "\n");
+  }
   const std::vector<std::string> losses = chain.value("losses", std::vector<std::string>());
   for (std::string const& loss : losses) {
     text += concat(is_dry_run ? "  would lose " : "  lost ", loss, "\n");
   }
-  return text + (is_dry_run && !losses.empty() ? "  needs --accept-loss\n" : "");
+  return concat(text, is_dry_run && !losses.empty() ? "  needs --accept-loss\n" : "", quotas_text(chain));
 }
 
 /// Whether there are any.

@@ -38,6 +38,7 @@ struct ServiceArguments {
   std::string state;                      ///< folder; empty: see service::default_state_folder()
   std::string metrics;                    ///< address and port; empty: no metrics
   std::string quotas;                     ///< file; empty: the built-in ones
+  std::string roles;                      ///< file; empty: all users are owners
   std::string audit;                      ///< file; empty: the log alone
   std::vector<std::string> pci;           ///< devices for chains of the service
   chain::GivenOptions sharing;            ///< of a device by the NFs of all chains: see chain::sharing_of()

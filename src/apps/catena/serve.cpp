@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -42,7 +43,7 @@ sigset_t block_signals() {
 
 Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
   service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION,
-                                  arguments.quotas, arguments.audit, arguments.pci};
+                                  arguments.quotas, arguments.roles, arguments.audit,   arguments.pci};
   CATENA_ASSIGN_OR_RETURN(options.sharing, chain::sharing_of(arguments.sharing));
   CATENA_ASSIGN_OR_RETURN(options.servers_for, runtime::parse_servers_for(arguments.device_servers));
   CATENA_RETURN_IF_ERROR(runtime::check_servers(options.servers_for, options.sharing));
@@ -69,14 +70,22 @@ void set_log(std::string const& form) {
   set_log_pattern(is_journal ? kJournalLog : form == "json" ? kJsonLog : kTextLog);
 }
 
+/// Of a file read again.
+void log_failure(std::string_view rows, Status const& read) {
+  if (!read.ok()) {
+    spdlog::error("the earlier {} hold: {}", rows, std::string(read.message()));
+  }
+}
+
 /// Until a signal ends the service. Another one has the outputs of chains opened again where a rotation of logs took
-/// their names; SIGHUP also has the quotas read again.
+/// their names; SIGHUP also has the quotas and roles read again.
 void wait_for_end(sigset_t const& signals, service::Service& service) {
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && (signal == SIGHUP || signal == SIGUSR1)) {
     check_names_of_outputs();
-    if (const Status read = signal == SIGHUP ? service.read_quotas() : absl::OkStatus(); !read.ok()) {
-      spdlog::error("the earlier quotas hold: {}", std::string(read.message()));
+    if (signal == SIGHUP) {
+      log_failure("quotas", service.read_quotas());
+      log_failure("roles", service.read_roles());
     }
     spdlog::info("outputs follow their names; chains are unchanged: 'catena apply' changes them");
   }

@@ -17,6 +17,8 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
       "--audit", service.audit,
       "Also append each line of the audit to this file, as JSON: user, process, operation, chain and outcome");
   serve->add_option("--quotas", service.quotas, "Limits of each user, in a YAML file; SIGHUP reads it again");
+  serve->add_option("--roles", service.roles,
+                    "Roles of users and groups (reader, owner, operator), in a YAML file; SIGHUP reads it again");
   serve->add_option("--pci", service.pci, "PCI device for chains of root, as 0000:03:00.0; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

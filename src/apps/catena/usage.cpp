@@ -79,7 +79,7 @@ constexpr std::array kExamples{
     Example{"catena show program", "  catena show program chain.yaml ids --device cuda\n"},
     Example{"catena serve",
             "  catena serve --metrics 127.0.0.1:9464\n  catena serve --audit /var/log/catena/audit.jsonl\n  catena "
-            "serve --quotas /etc/catena/quotas.yaml\n"},
+            "serve --quotas /etc/catena/quotas.yaml --roles /etc/catena/roles.yaml\n"},
     Example{"catena apply",
             "  catena apply chain.yaml --dry-run\n  catena apply chain.yaml\n  catena apply chain.yaml --confirm 60\n"},
     Example{"catena get", "  catena get\n  catena get office --json\n"},

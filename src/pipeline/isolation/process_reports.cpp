@@ -23,6 +23,11 @@ void ProcessReports::add_nf() {
 void ProcessReports::set_started(std::vector<Started> started, pid_t pid, std::shared_ptr<Connection> connection) {
   const std::scoped_lock lock(mutex_);
   started_ = std::move(started);
+  if (statistic_names_.empty()) {
+    for (Started const& nf : started_) {
+      statistic_names_.emplace_back(nf.statistics.begin(), nf.statistics.end());
+    }
+  }
   pid_ = pid;
   new_connection_ = std::move(connection);
   is_delayed_ = false;
@@ -31,7 +36,11 @@ void ProcessReports::set_started(std::vector<Started> started, pid_t pid, std::s
 
 void ProcessReports::set_statistics(NfStatistics statistics) {
   const std::scoped_lock lock(mutex_);
-  statistics_[statistics.nf] = std::move(statistics);
+  const std::size_t nf = statistics.nf;
+  std::erase_if(statistics.statistics, [&names = statistic_names_[nf]](nf::Statistic const& statistic) {
+    return !names.contains(statistic.name);
+  });
+  statistics_[nf] = std::move(statistics);
 }
 
 void ProcessReports::set_dead() {

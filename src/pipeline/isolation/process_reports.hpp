@@ -14,6 +14,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace catena::nf_process {
@@ -24,8 +26,9 @@ class ProcessReports {
  public:
   /// Of an NF added to the process.
   void add_nf();
-  /// A new incarnation has started: its connection can be taken.
+  /// A new incarnation has started: its connection can be taken. The first one fixes the names of the statistics.
   void set_started(std::vector<Started> started, pid_t pid, std::shared_ptr<Connection> connection);
+  /// Statistics with other names than at the start are ignored, as each name is a series of metrics.
   void set_statistics(NfStatistics statistics);
   /// The incarnation has ended; another one may follow.
   void set_dead();
@@ -54,8 +57,9 @@ class ProcessReports {
   std::optional<std::chrono::steady_clock::time_point> died_at_;  ///< nullopt: it is running
   std::uint64_t restarts_ = 0;
   pid_t pid_ = 0;
-  std::vector<Started> started_;          ///< of each NF
-  std::vector<NfStatistics> statistics_;  ///< of each NF
+  std::vector<Started> started_;                        ///< of each NF
+  std::vector<NfStatistics> statistics_;                ///< of each NF
+  std::vector<std::set<std::string>> statistic_names_;  ///< of each NF
   Status ended_ = absl::UnavailableError("its process ended before it had finished");
 };
 

@@ -70,12 +70,9 @@ void require(bool is_so) {
   }
 }
 
-/// A word that a metric's label may be.
 std::string name_of(Json const& value) {
   auto name = value.get<std::string>();
-  require(!name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
-  }));
+  require(is_metric_word(name));
   return name;
 }
 
@@ -119,7 +116,7 @@ Started started_of(Json const& value) {
       field_use, list_of(value.at("lines"), text_for_people),
       list_of(value.at("refused_rules"),
               [](Json const& rule) { return std::pair(name_for_people(rule.at(0)), rule.at(1).get<std::uint64_t>()); }),
-      value.at("is_portable").get<bool>()};
+      value.at("is_portable").get<bool>(), list_of(value.at("statistics"), name_of)};
 }
 
 nf::Sharding sharding_of(Json const& value) {
@@ -135,6 +132,12 @@ Status status_of(Json const& value) {
 }
 
 }  // namespace
+
+bool is_metric_word(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
+  });
+}
 
 std::string to_json(StartRequest const& wanted) { return dump({{"type", wanted.type}, {"plugin", wanted.plugin}}); }
 
@@ -254,7 +257,8 @@ std::string to_json(std::vector<Started> const& started) {
                     {"refused_rules", nf.refused_rules},
                     {"reads", nf.field_use.reads},
                     {"writes", nf.field_use.writes},
-                    {"is_portable", nf.is_portable}});
+                    {"is_portable", nf.is_portable},
+                    {"statistics", nf.statistics}});
   }
   return dump(list);
 }

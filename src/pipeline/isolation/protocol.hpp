@@ -132,6 +132,7 @@ struct Started {
   std::vector<std::string> lines;                                    ///< of the start report
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< number of rules, by reason
   bool is_portable = false;                                          ///< see nf::Portable
+  std::vector<std::string> statistics = {};  ///< names; later statistics with other names are ignored
 };
 
 /// State of an NF, in memory sent with it.
@@ -155,8 +156,12 @@ struct Ended {
   Status status;
 };
 
+/// Whether it may be the name of a drop reason or a statistic: a word of a-z, 0-9, _ and -. Any thread.
+bool is_metric_word(std::string_view name);
+
 // Texts of frames. Readers return DataLoss if the text is malformed, has too many elements, or is not about `nfs` NFs.
-// Names of drop reasons must be valid in metrics; other text must be printable and of limited length.
+// Names of drop reasons, and of statistics of Started, must be metric words; other text must be printable and of
+// limited length.
 std::string to_json(StartRequest const& wanted);
 std::string to_json(NfInfo const& described);
 std::string to_json(Setup const& setup);

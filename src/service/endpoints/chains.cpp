@@ -44,6 +44,14 @@ Json json_of(ChainView const& chain) {
   return json;
 }
 
+Json json_of(Amounts const& amounts) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kQuotas.size(); ++i) {
+    json[std::string(kQuotas[i].key)] = amounts[i];
+  }
+  return json;
+}
+
 /// What is nested deeper than anything in a request is left out, and what has it is not what it must be: JSON is copied
 /// level by level, and a stack has an end.
 Json parse_request(std::string const& body) {
@@ -58,7 +66,7 @@ HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const
   }
   Json answer = {{"name", applied->name}};
   if (!is_dry_run) {
-    const Result<ChainView> view = exchange.chains.get(applied->name, exchange.caller);
+    const Result<ChainView> view = exchange.chains.get(applied->name, exchange.client);
     if (!view.ok()) {
       return error_answer(view.status());
     }
@@ -68,10 +76,12 @@ HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const
   answer["applied"] = applied->is_new ? "started" : applied->is_changed ? "changed" : "replaced";
   answer["changes"] = applied->changes;
   answer["why_replaced"] = text_or_null(applied->replace_reason);
+  answer["warnings"] = applied->warnings;
   answer["losses"] = runtime::describe(applied->losses);
   answer["restarted_nfs"] = applied->losses.nf_states;
-  for (std::size_t i = 0; is_dry_run && i < kQuotas.size(); ++i) {
-    answer["quotas"][std::string(kQuotas[i].key)] = applied->amounts[i];
+  if (is_dry_run) {
+    answer["quotas"] = json_of(applied->amounts);
+    answer["quota_limits"] = applied->quotas ? json_of(*applied->quotas) : Json();
   }
   answer["why_packets_are_lost"] = text_or_null(applied->losses.packets);
   return json_answer(answer, applied->is_new && !is_dry_run ? kHttpCreated : kHttpOk);
@@ -99,12 +109,12 @@ Result<RequestOptions> consents_of(HttpRequest const& asked, std::string* revisi
   return options;
 }
 
-using Again = Result<AppliedChain> (ChainSet::*)(std::string const&, RequestOptions const&, Caller const&,
+using Again = Result<AppliedChain> (ChainSet::*)(std::string const&, RequestOptions const&, Client const&,
                                                  std::stop_token const&);
 
 HttpResponse apply_again(Exchange const& exchange, Again again) {
   const Result<RequestOptions> consents = consents_of(exchange.request);
-  return consents.ok() ? applied_answer(exchange, (exchange.chains.*again)(exchange.name, *consents, exchange.caller,
+  return consents.ok() ? applied_answer(exchange, (exchange.chains.*again)(exchange.name, *consents, exchange.client,
                                                                            exchange.request.gone))
                        : error_answer(consents.status());
 }
@@ -113,14 +123,14 @@ HttpResponse apply_again(Exchange const& exchange, Again again) {
 
 HttpResponse list_chains(Exchange const& exchange) {
   Json all = Json::array();
-  for (ChainView const& chain : exchange.chains.list(exchange.caller)) {
+  for (ChainView const& chain : exchange.chains.list(exchange.client)) {
     all.push_back(json_of(chain));
   }
   return json_answer({{"chains", std::move(all)}});
 }
 
 HttpResponse apply_chain(Exchange const& exchange) {
-  auto& [chains, audit, version, asked, caller, name] = exchange;
+  auto& [chains, audit, version, asked, client, name] = exchange;
   const Json request = parse_request(asked.body);
   if (!request.is_object() || !request.contains("file") || !request["file"].is_string()) {
     return error_answer(absl::InvalidArgumentError(
@@ -154,25 +164,25 @@ HttpResponse apply_chain(Exchange const& exchange) {
   }
   const bool is_dry_run = request.value("dry_run", false);
   HttpResponse response = applied_answer(exchange,
-                                         is_dry_run ? chains.preview(name, {file}, *options, caller, asked.gone)
-                                                    : chains.apply(name, {file}, *options, caller, asked.gone),
+                                         is_dry_run ? chains.preview(name, {file}, *options, client.caller, asked.gone)
+                                                    : chains.apply(name, {file}, *options, client.caller, asked.gone),
                                          is_dry_run);
   response.is_dry_run = is_dry_run;
   return response;
 }
 
 HttpResponse get_chain(Exchange const& exchange) {
-  const Result<ChainView> view = exchange.chains.get(exchange.name, exchange.caller);
+  const Result<ChainView> view = exchange.chains.get(exchange.name, exchange.client);
   return view.ok() ? json_answer(json_of(*view)) : error_answer(view.status());
 }
 
 HttpResponse get_config(Exchange const& exchange) {
-  const Result<std::string> config = exchange.chains.config_of(exchange.name, exchange.caller);
+  const Result<std::string> config = exchange.chains.config_of(exchange.name, exchange.client);
   return config.ok() ? json_answer({{"name", exchange.name}, {"config", *config}}) : error_answer(config.status());
 }
 
 HttpResponse stop_chain(Exchange const& exchange) {
-  const Status status = exchange.chains.stop(exchange.name, exchange.caller);
+  const Status status = exchange.chains.stop(exchange.name, exchange.client);
   return status.ok() ? get_chain(exchange) : error_answer(status);
 }
 
@@ -185,13 +195,13 @@ HttpResponse roll_back_chain(Exchange const& exchange) {
   Result<RequestOptions> consents = consents_of(exchange.request, &revision);
   return consents.ok()
              ? applied_answer(exchange, exchange.chains.rollback(exchange.name, revision, *std::move(consents),
-                                                                 exchange.caller, exchange.request.gone))
+                                                                 exchange.client, exchange.request.gone))
              : error_answer(consents.status());
 }
 
 HttpResponse list_revisions(Exchange const& exchange) {
-  const Result<ChainView> view = exchange.chains.get(exchange.name, exchange.caller);
-  const Result<std::vector<RevisionInfo>> kept = exchange.chains.history(exchange.name, exchange.caller);
+  const Result<ChainView> view = exchange.chains.get(exchange.name, exchange.client);
+  const Result<std::vector<RevisionInfo>> kept = exchange.chains.history(exchange.name, exchange.client);
   if (!view.ok() || !kept.ok()) {
     return error_answer(view.ok() ? kept.status() : view.status());
   }
@@ -219,17 +229,17 @@ HttpResponse get_log(Exchange const& exchange) {
 }
 
 HttpResponse confirm_chain(Exchange const& exchange) {
-  const Status status = exchange.chains.confirm(exchange.name, exchange.caller);
+  const Status status = exchange.chains.confirm(exchange.name, exchange.client);
   return status.ok() ? get_chain(exchange) : error_answer(status);
 }
 
 HttpResponse cancel_chain(Exchange const& exchange) {
-  const Status status = exchange.chains.cancel(exchange.name, exchange.caller);
+  const Status status = exchange.chains.cancel(exchange.name, exchange.client);
   return status.ok() ? get_chain(exchange) : error_answer(status);
 }
 
 HttpResponse remove_chain(Exchange const& exchange) {
-  const Status status = exchange.chains.remove(exchange.name, exchange.caller);
+  const Status status = exchange.chains.remove(exchange.name, exchange.client);
   return status.ok() ? json_answer({{"ok", true}}) : error_answer(status);
 }
 

@@ -13,7 +13,7 @@ namespace catena::service {
 HttpResponse list_ports(Exchange const& exchange) {
   using Json = nlohmann::ordered_json;
   Json all = Json::array();
-  for (io::SharedPort const& port : exchange.chains.shared_ports(exchange.caller)) {
+  for (io::SharedPort const& port : exchange.chains.shared_ports(exchange.client)) {
     Json members = Json::array();
     for (io::PortMember const& member : port.members) {
       Json matches = Json::array();

@@ -17,8 +17,9 @@ HttpResponse reopen_outputs(Exchange const& /*exchange*/) {
 }
 
 HttpResponse get_metrics(Exchange const& exchange) {
-  auto const& [chains, audit, version, request, caller, name] = exchange;
-  HttpResponse response{kHttpOk, exposition(chains.list(caller), chains.shared_ports(caller), {version, audit.lost()})};
+  auto const& [chains, audit, version, request, client, name] = exchange;
+  HttpResponse response{
+      kHttpOk, exposition(chains.list(client), chains.shared_ports(client), {version, audit.lost(), chains.quotas()})};
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return response;
 }
