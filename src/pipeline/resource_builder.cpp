@@ -39,7 +39,6 @@ Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
     placed.nfs[nf].on = pipeline_.first_of(nf).config.on;  // in a process of its own an NF has launches, too
   }
   if (!options_.make_pool) {  // else somebody else says how much waits there
-    chain::resolve_slots(placed, placed.tuning.unit_packets);
     if (before_ != nullptr) {
       const std::uint32_t there = before_->config->tuning.pool_slots;
       if (placed.tuning.pool_slots > there) {
@@ -48,7 +47,7 @@ Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
       }
       placed.tuning.pool_slots = there;
     }
-    chain::resolve_flow(placed, placed.tuning.unit_packets);
+    placed.flow.mode = chain::flow_mode_of(placed, placed.tuning.unit_packets);
   }
   chain_.tuning.pool_slots = placed.tuning.pool_slots;
   chain_.flow.mode = placed.flow.mode;
