@@ -18,6 +18,11 @@
 namespace catena::chain {
 namespace {
 
+std::string_view name_of(FlowMode mode) {
+  static constexpr std::array<std::string_view, 3> kNames{"pool", "backpressure", "vanilla"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
 bool is_open(Tuning const& tuning) { return tuning.unit_packets == kAutoUnitPackets; }
 
 ProcessKind process_of(NfConfig const& nf) {
@@ -34,7 +39,11 @@ std::string_view name_of(ProcessKind process) {
 
 /// The layout with NFs `on: auto` on the CPU, and the default unit size if it is open.
 ChainLayout unplaced(ChainConfig const& spec, Parallelism const& threads) {
-  ChainLayout layout{.shards = threads.shards, .workers = threads.workers, .slots = spec.tuning.pool_slots, .nfs = {}};
+  ChainLayout layout{.shards = threads.shards,
+                     .workers = threads.workers,
+                     .slots = spec.tuning.pool_slots,
+                     .flow = spec.flow.mode,
+                     .nfs = {}};
   if (!is_open(spec.tuning)) {
     layout.unit_packets = spec.tuning.unit_packets;
   }
@@ -57,6 +66,23 @@ bool uses_device(ChainLayout const& layout, Machine const& machine) {
          std::ranges::any_of(layout.nfs, [](NfLayout const& nf) {
            return nf.on == plan::Processor::kGpu && nf.process == ProcessKind::kChain;
          });
+}
+
+/// Decides slots and flow, after all else.
+Status size_memory(ChainConfig const& spec, PacketMemory const& memory, ChainLayout& layout) {
+  if (memory.owner == PacketMemory::Owner::kCaller) {
+    return absl::OkStatus();
+  }
+  layout.slots = slots_of(with_layout(spec, layout), layout.unit_packets);
+  if (memory.owner == PacketMemory::Owner::kPrevious) {
+    if (layout.slots > memory.slots) {
+      return absl::FailedPreconditionError(
+          concat("it needs ", layout.slots, " slots for packets, and the running chain has ", memory.slots));
+    }
+    layout.slots = memory.slots;
+  }
+  layout.flow = flow_mode_of(with_layout(spec, layout), layout.unit_packets);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -126,7 +152,7 @@ Result<ChainLayout> resolve(ChainConfig const& spec, Machine const& machine, Run
     CATENA_ASSIGN_OR_RETURN(layout.unit_packets,
                             suited_unit_packets(with_layout(spec, layout), options.sync, registry));
   }
-  layout.slots = slots_of(with_layout(spec, layout), layout.unit_packets);
+  CATENA_RETURN_IF_ERROR(size_memory(spec, machine.memory, layout));
   return layout;
 }
 
@@ -134,6 +160,7 @@ ChainConfig with_layout(ChainConfig spec, ChainLayout const& layout) {
   spec.shards = layout.shards;
   spec.tuning.unit_packets = layout.unit_packets;
   spec.tuning.pool_slots = layout.slots;
+  spec.flow.mode = layout.flow;
   for (std::size_t i = 0; i < spec.nfs.size(); ++i) {
     spec.nfs[i].on = layout.nfs[i].on;
   }
@@ -141,11 +168,9 @@ ChainConfig with_layout(ChainConfig spec, ChainLayout const& layout) {
 }
 
 nlohmann::ordered_json to_json(ChainLayout const& layout) {
-  nlohmann::ordered_json json{{"shards", layout.shards},
-                              {"workers", layout.workers},
-                              {"unit_packets", layout.unit_packets},
-                              {"slots", layout.slots},
-                              {"nfs", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json{
+      {"shards", layout.shards}, {"workers", layout.workers},    {"unit_packets", layout.unit_packets},
+      {"slots", layout.slots},   {"flow", name_of(layout.flow)}, {"nfs", nlohmann::ordered_json::array()}};
   for (NfLayout const& nf : layout.nfs) {
     json["nfs"].push_back(
         {{"name", nf.name}, {"on", nf.on == plan::Processor::kGpu ? "gpu" : "cpu"}, {"process", name_of(nf.process)}});

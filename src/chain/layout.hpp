@@ -23,6 +23,17 @@
 /// Thread rule: any thread.
 namespace catena::chain {
 
+/// The packet memory for a chain.
+struct PacketMemory {
+  enum class Owner : std::uint8_t {
+    kChain,     ///< the chain makes it
+    kPrevious,  ///< the running chain that this one replaces, and whose memory it takes over
+    kCaller,    ///< another process, with slots and limits of its own
+  };
+  Owner owner = Owner::kChain;
+  std::uint32_t slots = 0;  ///< kPrevious: of the running chain
+};
+
 /// The facts of a machine that decisions depend on.
 struct Machine {
   std::uint32_t cores = 1;  ///< usable by the process of the chain
@@ -30,6 +41,7 @@ struct Machine {
   std::vector<device::DeviceInfo> devices = {};
   /// Without a device the unit size suits a device with all capabilities: for a plan that is only shown.
   bool assumes_device = false;
+  PacketMemory memory = {};
 };
 
 /// Whether the layout depends on the devices of the machine.
@@ -62,7 +74,8 @@ struct ChainLayout {
   std::uint32_t workers = 1;                                 ///< threads; at most one per stage
   std::uint32_t unit_packets = memory::kDefaultUnitPackets;  ///< packets per unit
   std::uint32_t slots = Tuning().pool_slots;                 ///< of packet memory
-  std::vector<NfLayout> nfs;                                 ///< in the order of the spec
+  FlowMode flow = FlowMode::kPool;
+  std::vector<NfLayout> nfs;  ///< in the order of the spec
 
   bool operator==(ChainLayout const&) const = default;
 };
@@ -87,7 +100,7 @@ Status check_shards(ChainConfig const& spec, std::uint32_t shards);
 /// costs. If an NF is `on: auto`, or the unit size is open and an NF is on a device, it creates the NFs of the spec for
 /// their hints, and destroys them; it reads their files, and opens no port, device or output. `evidence`, if not null,
 /// is set to the costs of the placement if an NF is `on: auto`. Errors: as check_shards() and place(); with an open
-/// unit size as suited_unit_packets().
+/// unit size as suited_unit_packets(). FailedPrecondition if the chain needs more slots than the running one has.
 Result<ChainLayout> resolve(ChainConfig const& spec, Machine const& machine, RunOptions const& options,
                             nf::Registry const& registry, Placement* evidence = nullptr);
 
@@ -95,8 +108,8 @@ Result<ChainLayout> resolve(ChainConfig const& spec, Machine const& machine, Run
 /// build. Precondition: `layout` is of this spec.
 ChainConfig with_layout(ChainConfig spec, ChainLayout const& layout);
 
-/// {"shards": 2, "workers": 4, "unit_packets": 256, "slots": 16384, "nfs": [{"name": "ids", "on": "gpu", "process":
-/// "chain"}]}.
+/// {"shards": 2, "workers": 4, "unit_packets": 256, "slots": 16384, "flow": "backpressure", "nfs": [{"name": "ids",
+/// "on": "gpu", "process": "chain"}]}.
 nlohmann::ordered_json to_json(ChainLayout const& layout);
 
 }  // namespace catena::chain

@@ -69,6 +69,8 @@ nf::Registry const& layout_nfs() {
   return kAll;
 }
 
+constexpr std::uint32_t kMaxSlots = 1U << 20;
+
 /// A source of random choices; equal seeds give equal choices.
 class Dice {
  public:
@@ -147,6 +149,9 @@ Case random_case(std::uint32_t seed) {
     info.compute_units = dice.between(1, 132);
     one.machine.devices.push_back(info);
   }
+  if (dice.chance(20)) {
+    one.machine.memory = {PacketMemory::Owner::kPrevious, kMaxSlots};
+  }
   one.options.workers = dice.chance(70) ? 0 : dice.between(1, 8);
   one.options.cores.resize(dice.chance(30) ? dice.between(1, 8) : 0);
   add_random_costs(dice, one);
@@ -198,8 +203,11 @@ void expect_memory(Case const& one, ChainLayout const& layout) {
   EXPECT_LE(layout.unit_packets, memory::kMaxUnitPackets);
   EXPECT_LE(layout.unit_packets * tuning.units_per_launch, kMaxLaunchPackets);
   EXPECT_TRUE(std::has_single_bit(layout.slots)) << layout.slots;
-  constexpr std::uint32_t kMaxSlots = 1U << 20;
-  if (!one.spec.flow.position.empty() && !tuning.says_pool_slots && layout.slots < kMaxSlots) {
+  const bool is_previous = one.machine.memory.owner == PacketMemory::Owner::kPrevious;
+  EXPECT_TRUE(!is_previous || layout.slots == kMaxSlots);
+  const bool has_flow = !one.spec.flow.position.empty();
+  EXPECT_TRUE(!has_flow || layout.flow == one.spec.flow.mode);
+  if (!has_flow || (!tuning.says_pool_slots && layout.slots < kMaxSlots)) {
     const Status limits = flow_limits(with_layout(one.spec, layout), layout.unit_packets).status();
     EXPECT_EQ(limits, absl::OkStatus()) << "slots for all packets waiting and in work";
   }
@@ -212,11 +220,13 @@ struct Seen {
   int on_cpu_by_choice = 0;
   int units = 0;
   int slots = 0;
+  int backpressure = 0;
 
   void add(Case const& one, ChainLayout const& layout) {
     shards += one.spec.shards == kAutoShards && layout.shards > 1 ? 1 : 0;
     units += layout.unit_packets != memory::kDefaultUnitPackets && one.spec.tuning.unit_packets == 0 ? 1 : 0;
     slots += layout.slots != one.spec.tuning.pool_slots ? 1 : 0;
+    backpressure += one.spec.flow.position.empty() && layout.flow == FlowMode::kBackpressure ? 1 : 0;
     for (std::size_t i = 0; i < layout.nfs.size(); ++i) {
       const bool is_auto = one.spec.nfs[i].is_auto;
       on_gpu_by_choice += is_auto && layout.nfs[i].on == Processor::kGpu ? 1 : 0;
@@ -249,6 +259,7 @@ TEST(Layout, is_the_same_for_equal_specs_and_machines) {
   EXPECT_GE(seen.on_cpu_by_choice, kOften);
   EXPECT_GE(seen.units, kOften);
   EXPECT_GE(seen.slots, kOften);
+  EXPECT_GE(seen.backpressure, kOften);
 }
 
 TEST(Layout, has_the_evidence_of_its_placement) {
@@ -270,9 +281,31 @@ TEST(Layout, is_printed) {
                            .workers = 3,
                            .unit_packets = 64,
                            .slots = 2048,
+                           .flow = FlowMode::kBackpressure,
                            .nfs = {{"ids", Processor::kGpu, share::Reason::kFixed, ProcessKind::kGroup}}};
-  EXPECT_EQ(to_json(layout).dump(), R"({"shards":2,"workers":3,"unit_packets":64,"slots":2048,)"
+  EXPECT_EQ(to_json(layout).dump(), R"({"shards":2,"workers":3,"unit_packets":64,"slots":2048,"flow":"backpressure",)"
                                     R"("nfs":[{"name":"ids","on":"gpu","process":"group"}]})");
+}
+
+TEST(Layout, a_chain_that_replaces_another_has_its_slots) {
+  ChainConfig spec = *parse_chain(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n  tx: null\n"
+      "  nfs: [{name: n, type: able}]\n",
+      "c.yaml");
+  const std::uint32_t own = spec.tuning.pool_slots;
+  const auto beside = [&spec](std::uint32_t slots) {
+    const Machine machine{.devices = {}, .memory = {PacketMemory::Owner::kPrevious, slots}};
+    return resolve(spec, machine, {}, layout_nfs());
+  };
+  EXPECT_EQ(beside(own)->slots, own);
+  EXPECT_EQ(beside(2 * own)->slots, 2 * own);
+  EXPECT_EQ(beside(2 * own)->flow, FlowMode::kBackpressure);
+  const Status too_few = beside(own / 2).status();
+  EXPECT_EQ(too_few.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(too_few.message(), concat("it needs ", own, " slots for packets, and the running chain has ", own / 2));
+  const Result<ChainLayout> inside =
+      resolve(spec, {.devices = {}, .memory = {PacketMemory::Owner::kCaller}}, {}, layout_nfs());
+  EXPECT_EQ(inside->flow, FlowMode::kPool) << "limits are those of the caller";
 }
 
 TEST(Layout, a_unit_size_for_no_device_is_the_default) {

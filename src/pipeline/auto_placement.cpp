@@ -2,7 +2,6 @@
 #include "pipeline/auto_placement.hpp"
 
 #include "base/core/scale.hpp"
-#include "chain/workers.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/nf_making.hpp"
 
@@ -22,14 +21,12 @@ constexpr double kGain = 1.1;
 
 }  // namespace
 
-Status AutoPlacement::resolve(chain::ChainConfig const& spec, RunOptions const& options,
-                              std::vector<device::DeviceInfo> devices, nf::Registry const& registry) {
+Status AutoPlacement::resolve(chain::ChainConfig const& spec, RunOptions const& options, chain::Machine const& machine,
+                              nf::Registry const& registry) {
   chain::RunOptions with_costs = static_cast<chain::RunOptions const&>(options);
-  if (!devices.empty()) {
-    with_costs.sync = sync_for(options, devices.front());
+  if (!machine.devices.empty()) {
+    with_costs.sync = sync_for(options, machine.devices.front());
   }
-  const chain::Machine machine{.cores = static_cast<std::uint32_t>(chain::usable_cores().size()),
-                               .devices = std::move(devices)};
   chain::Placement evidence;
   CATENA_ASSIGN_OR_RETURN(chain::ChainLayout layout, chain::resolve(spec, machine, with_costs, registry, &evidence));
   layout_.emplace(std::move(layout));

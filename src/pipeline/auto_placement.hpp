@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace catena::runtime {
 
@@ -30,8 +29,8 @@ struct Replacement {
 /// Call order: resolve() -> sample() and find_better(), repeatedly. By one thread at a time.
 class AutoPlacement {
  public:
-  /// Decides the layout of `spec` by the costs of the first of `devices`, which are open. Errors: as chain::resolve().
-  Status resolve(chain::ChainConfig const& spec, RunOptions const& options, std::vector<device::DeviceInfo> devices,
+  /// Decides the layout of `spec`, by the costs of the first device of `machine`. Errors: as chain::resolve().
+  Status resolve(chain::ChainConfig const& spec, RunOptions const& options, chain::Machine const& machine,
                  nf::Registry const& registry);
   /// After resolve().
   chain::ChainLayout const& layout() const { return *layout_; }

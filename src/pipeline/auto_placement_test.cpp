@@ -63,7 +63,7 @@ class AutoPlacementTest : public ::testing::Test {
     }
   }
   void resolve(std::vector<device::DeviceInfo> devices) {
-    ASSERT_EQ(placement_.resolve(config_, options_, std::move(devices), registry_), absl::OkStatus());
+    ASSERT_EQ(placement_.resolve(config_, options_, {.devices = std::move(devices)}, registry_), absl::OkStatus());
     config_ = chain::with_layout(std::move(config_), placement_.layout());
   }
   /// Places and makes its NF.

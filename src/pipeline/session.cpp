@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/session.hpp"
 
+#include "chain/workers.hpp"
 #include "nf/named_files.hpp"
 #include "pipeline/isolation.hpp"
 #include "pipeline/nf_builder.hpp"
@@ -195,13 +196,24 @@ Status Session::open_devices() {
   return devices_.open(config_.devices);
 }
 
+/// The machine of this chain, with the devices opened so far.
+chain::Machine Session::machine(RunOptions const& options) const {
+  using Owner = chain::PacketMemory::Owner;
+  chain::Machine machine{.cores = static_cast<std::uint32_t>(chain::usable_cores().size()), .devices = {}};
+  for (auto const& device : devices_.opened()) {
+    machine.devices.push_back(device->info());
+  }
+  if (options.make_pool) {
+    machine.memory.owner = Owner::kCaller;
+  } else if (takeover_) {
+    machine.memory = {Owner::kPrevious, takeover_->before().config->tuning.pool_slots};
+  }
+  return machine;
+}
+
 /// Decides the layout by the open devices, and closes them if no NF is placed there.
 Status Session::resolve(nf::Registry const& registry, RunOptions const& options) {
-  std::vector<device::DeviceInfo> devices;
-  for (auto const& device : devices_.opened()) {
-    devices.push_back(device->info());
-  }
-  CATENA_RETURN_IF_ERROR(placement_.resolve(config_, options, std::move(devices), registry));
+  CATENA_RETURN_IF_ERROR(placement_.resolve(config_, options, machine(options), registry));
   config_ = chain::with_layout(std::move(config_), placement_.layout());
   const bool is_used = std::ranges::any_of(config_.nfs, [](chain::NfConfig const& entry) {
     return entry.on == plan::Processor::kGpu && entry.isolation != chain::Isolation::kProcess;

@@ -144,6 +144,7 @@ class Session {
   void finish_nfs(Status& status);
   Status run_to_end(bool& is_empty);
   bool wants_device() const;
+  chain::Machine machine(RunOptions const& options) const;
   Status resolve(nf::Registry const& registry, RunOptions const& options);
   Status open_devices();
   GpuSharing::Traffic traffic() const;
