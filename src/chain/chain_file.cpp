@@ -99,8 +99,8 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   chain.flow = diagnostics.take(read_flow(spec));
   chain.shards = diagnostics.take(read_shards(spec, chain));
   if (diagnostics.empty()) {
-    resolve_slots(
-        chain, chain.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets : chain.tuning.unit_packets);
+    const std::uint32_t units = chain.tuning.unit_packets;
+    chain.tuning.pool_slots = slots_of(chain, units == kAutoUnitPackets ? memory::kDefaultUnitPackets : units);
   }
   return diagnostics.status();
 }

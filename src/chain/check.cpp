@@ -3,7 +3,9 @@
 
 #include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
+#include "chain/layout.hpp"
 #include "chain/named_files.hpp"
+#include "chain/workers.hpp"
 #include "packet/memory/unit.hpp"
 
 #include <algorithm>
@@ -16,7 +18,8 @@ namespace catena::chain {
 Status check(ChainConfig config, RunOptions const& options, TryOut const& try_out, nf::Registry const& registry,
              std::vector<RefusedRules>& refused, std::vector<NamedFile>* files, std::vector<std::string>* warnings) {
   Diagnostics diagnostics;
-  diagnostics.add(apply(options, config));
+  config.shards = parallelism_of(config, options, static_cast<std::uint32_t>(usable_cores().size())).shards;
+  diagnostics.add(check_shards(config, config.shards));
   const nf::NamedFiles of_nfs;
   std::vector<std::unique_ptr<nf::Instance>> instances;
   std::vector<KeysOfNf> keys;

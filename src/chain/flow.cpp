@@ -76,20 +76,21 @@ std::uint32_t shards_of(ChainConfig const& chain) { return std::max(1U, chain.sh
 
 }  // namespace
 
-void resolve_flow(ChainConfig& chain, std::uint32_t unit_packets) {
-  if (chain.flow.position.empty()) {
-    const bool has_room = slots_wanted(chain, unit_packets) <= chain.tuning.pool_slots / shards_of(chain);
-    chain.flow.mode = has_room ? FlowMode::kBackpressure : FlowMode::kPool;
+FlowMode flow_mode_of(ChainConfig const& chain, std::uint32_t unit_packets) {
+  if (!chain.flow.position.empty()) {
+    return chain.flow.mode;
   }
+  const bool has_room = slots_wanted(chain, unit_packets) <= chain.tuning.pool_slots / shards_of(chain);
+  return has_room ? FlowMode::kBackpressure : FlowMode::kPool;
 }
 
-void resolve_slots(ChainConfig& chain, std::uint32_t unit_packets) {
-  constexpr std::uint64_t kMost = 1U << 20;  // that the key may say
+std::uint32_t slots_of(ChainConfig const& chain, std::uint32_t unit_packets) {
+  constexpr std::uint64_t kMaxSlots = 1U << 20;  // of the key
   if (chain.flow.position.empty() || chain.tuning.says_pool_slots) {
-    return;
+    return chain.tuning.pool_slots;
   }
   const std::uint64_t wanted = std::bit_ceil(slots_wanted(chain, unit_packets) * shards_of(chain));
-  chain.tuning.pool_slots = std::max(Tuning().pool_slots, static_cast<std::uint32_t>(std::min(kMost, wanted)));
+  return std::max(Tuning().pool_slots, static_cast<std::uint32_t>(std::min(kMaxSlots, wanted)));
 }
 
 Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint32_t unit_packets) {

@@ -54,12 +54,12 @@ struct FlowLimits {
   std::uint32_t in_process = 0;
 };
 
-/// If `flow` is not in the file: sets back-pressure if packet memory is large enough, else kPool.
-void resolve_flow(ChainConfig& chain, std::uint32_t unit_packets);
+/// The mode in the file; without `flow` back-pressure if packet memory is large enough, else kPool.
+FlowMode flow_mode_of(ChainConfig const& chain, std::uint32_t unit_packets);
 
-/// If `flow` is in the file and the number of slots is not: sets enough slots for all packets waiting or in work, a
-/// power of two, at least Tuning's default. Call it again when NFs or units change.
-void resolve_slots(ChainConfig& chain, std::uint32_t unit_packets);
+/// The slots of packet memory: as in the chain. But if `flow` is in the file and the number of slots is not: enough for
+/// all packets waiting or in work with NFs and units as given, a power of two, at least Tuning's default.
+std::uint32_t slots_of(ChainConfig const& chain, std::uint32_t unit_packets);
 
 /// The limits of each NF; empty in kPool. `unit_packets`: of the run, if the chain leaves it open. InvalidArgument, at
 /// `flow` or `graph`, if packet memory is too small for them, or for the copies of a graph; the message has the remedy.

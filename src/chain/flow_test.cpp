@@ -34,7 +34,7 @@ Result<std::vector<FlowLimits>> limits_of(std::string const& spec, std::string c
 TEST(FlowLimits, where_the_file_has_no_flow_there_is_back_pressure_if_memory_has_room_for_it) {
   const auto settled = [](std::string const& spec) {
     ChainConfig chain = *parse_flow(spec);
-    resolve_flow(chain, chain.tuning.unit_packets);
+    chain.flow.mode = flow_mode_of(chain, chain.tuning.unit_packets);
     return chain;
   };
   EXPECT_EQ(settled("").flow.mode, FlowMode::kBackpressure);

@@ -3,6 +3,7 @@
 
 #include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
+#include "chain/run_options.hpp"
 #include "chain/segments.hpp"
 #include "nf/named_files.hpp"
 
@@ -263,22 +264,12 @@ Placement Placing::result(share::PartitionPlacement const& placed) const {
 
 bool has_auto(ChainConfig const& config) { return std::ranges::any_of(config.nfs, &NfConfig::is_auto); }
 
-Location place_of(RunOptions const& options, std::optional<device::DeviceInfo> device) {
-  return {std::move(device), std::max(1U, options.workers), options.sharing ? options.sharing->compute_units : 0};
-}
-
-Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Location const& where,
+Result<Placement> place(ChainConfig const& config, SyncOptions const& sync, Location const& where,
                         nf::Registry const& registry) {
   Placing placing(config, sync, where, registry);
   CATENA_RETURN_IF_ERROR(placing.prepare());
   CATENA_ASSIGN_OR_RETURN(const share::PartitionPlacement placed, placing.decide());
-  Placement result = placing.result(placed);
-  for (std::size_t i = 0; i < config.nfs.size(); ++i) {
-    if (config.nfs[i].is_auto) {
-      config.nfs[i].on = result.nfs[i].on;
-    }
-  }
-  return result;
+  return placing.result(placed);
 }
 
 }  // namespace catena::chain

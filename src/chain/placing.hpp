@@ -3,7 +3,6 @@
 
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
-#include "chain/run_options.hpp"
 #include "gpu/device/device.hpp"
 #include "nf/registry.hpp"
 #include "plan/sharing/partition_placement.hpp"
@@ -27,8 +26,6 @@ struct Location {
   std::uint32_t workers = 1;
   std::uint32_t compute_units = 0;  ///< maximum number, of the device; 0: all
 };
-/// From the options of a run.
-Location place_of(RunOptions const& options, std::optional<device::DeviceInfo> device);
 
 /// One NF of the chain.
 struct PlacedEntry {
@@ -53,11 +50,11 @@ struct Placement {
   bool is_partial = false;         ///< the cost of some NF at its place is unknown, and counts as 0
 };
 
-/// Decides for each NF `on: auto`, and sets its `on`: as share::place(), by the costs in sync.profile for the NF with
-/// its configuration and rule files, for packets of the average size, and by the planned moves of each placement. An NF
-/// without a kernel is on the CPU, and so is a plugin, which is never measured. An NF in its own process has its own
-/// plan. `config`: as after apply(). Creates NFs for itself. Errors: as check(), listing all errors.
-Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Location const& where,
+/// Decides for each NF `on: auto`: as share::place(), by the costs in sync.profile for the NF with its configuration
+/// and rule files, for packets of the average size, and by the planned moves of each placement. An NF without a kernel
+/// is on the CPU, and so is a plugin, which is never measured. An NF in its own process has its own plan. `config` has
+/// a number of shards. Creates NFs for itself. Errors: as check(), listing all errors.
+Result<Placement> place(ChainConfig const& config, SyncOptions const& sync, Location const& where,
                         nf::Registry const& registry);
 
 /// "ids  auto -> gpu: 31.0 ns a packet, cpu 812.0 ns; on the cpu the chain would achieve 1.2 Mpps".

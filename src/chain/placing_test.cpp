@@ -99,8 +99,8 @@ TEST(Placing, costs_decide) {
   ChainConfig config = chain_of(kTwo);
   auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
   ASSERT_TRUE(placed.ok()) << placed.status();
-  EXPECT_EQ(config.nfs[0].on, Processor::kGpu);
-  EXPECT_EQ(config.nfs[1].on, Processor::kGpu);
+  EXPECT_EQ(placed->nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(placed->nfs[1].on, Processor::kGpu);
   EXPECT_EQ(placed->device, "Some GPU");
   EXPECT_EQ(placed->packet_bytes, 100U);
   EXPECT_EQ(placed->nfs[0].cpu_ns, 500);
@@ -112,10 +112,10 @@ TEST(Placing, costs_decide) {
 
   // as often as one asks, and another answer where another thing is asked
   placed = place(config, costs(config, 500, 1000), gpu(8), registry());
-  EXPECT_EQ(config.nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(placed->nfs[0].on, Processor::kGpu);
   placed = place(config, costs(config, 1, 900'000), gpu(8), registry());
-  EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
-  EXPECT_EQ(config.nfs[1].on, Processor::kCpu);
+  EXPECT_EQ(placed->nfs[0].on, Processor::kCpu);
+  EXPECT_EQ(placed->nfs[1].on, Processor::kCpu);
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotFaster);
 }
 
@@ -152,9 +152,9 @@ TEST(Placing, what_the_user_says_stays) {
       "    - {name: c, type: reader, on: auto, config: {x: 2}}\n");
   const auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
   ASSERT_TRUE(placed.ok()) << placed.status();
-  EXPECT_EQ(config.nfs[0].on, Processor::kGpu);
-  EXPECT_EQ(config.nfs[1].on, Processor::kCpu);
-  EXPECT_EQ(config.nfs[2].on, Processor::kGpu);
+  EXPECT_EQ(placed->nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(placed->nfs[1].on, Processor::kCpu);
+  EXPECT_EQ(placed->nfs[2].on, Processor::kGpu);
 }
 
 TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
@@ -165,7 +165,7 @@ TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
   std::erase_if(sync.profile.nfs_on_cpu, [](MeasuredOnCpu const& nf) { return nf.nf.type == "reader"; });
   const auto placed = place(config, sync, gpu(8), registry());
   ASSERT_TRUE(placed.ok()) << placed.status();
-  for (NfConfig const& entry : config.nfs) {
+  for (PlacedEntry const& entry : placed->nfs) {
     EXPECT_EQ(entry.on, Processor::kCpu) << entry.name;
   }
   EXPECT_THAT(describe(placed->nfs[0]), HasSubstr("a  auto -> cpu: 500.0 ns per packet; type 'cpuonly' has no kernel"));
@@ -193,7 +193,7 @@ TEST(Placing, without_a_device_all_is_on_the_cpu) {
   ChainConfig config = chain_of(kTwo);
   const auto placed = place(config, costs(config, 500, 1000), {}, registry());
   ASSERT_TRUE(placed.ok()) << placed.status();
-  EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
+  EXPECT_EQ(placed->nfs[0].on, Processor::kCpu);
   EXPECT_THAT(describe(*placed),
               ElementsAre(HasSubstr("no device is available"), HasSubstr("no device is available"),
                           HasSubstr("as placed: 1.00 Mpps"), HasSubstr("1.00 Mpps"), HasSubstr("1.00 Mpps")));
@@ -208,8 +208,8 @@ TEST(Placing, an_nf_in_a_process_is_priced_by_a_plan_of_its_own) {
   const auto one = place(together, sync, gpu(8), registry());
   const auto other = place(apart, sync, gpu(8), registry());
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
-  EXPECT_EQ(apart.nfs[0].on, Processor::kGpu);
-  EXPECT_EQ(apart.nfs[1].on, Processor::kGpu);
+  EXPECT_EQ(other->nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(other->nfs[1].on, Processor::kGpu);
   EXPECT_EQ(one->nfs[0].gpu_ns, other->nfs[0].gpu_ns) << "the first moves the same";
   EXPECT_LT(one->nfs[1].gpu_ns, other->nfs[1].gpu_ns) << "the second finds it on the device";
 }
@@ -223,7 +223,7 @@ TEST(Placing, nfs_of_one_process_are_priced_by_one_plan) {
   const auto one = place(together, sync, gpu(8), registry());
   const auto other = place(grouped, sync, gpu(8), registry());
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
-  EXPECT_EQ(grouped.nfs[1].on, Processor::kGpu);
+  EXPECT_EQ(other->nfs[1].on, Processor::kGpu);
   EXPECT_EQ(one->nfs[0].gpu_ns, other->nfs[0].gpu_ns);
   EXPECT_EQ(one->nfs[1].gpu_ns, other->nfs[1].gpu_ns) << "the second finds it on the device";
 }

@@ -41,7 +41,6 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
     inputs.instances.push_back(std::move(instance));
   }
   add_ways(config, inputs.instances, inputs.plan);
-  CATENA_RETURN_IF_ERROR(resolve_unit_packets(config, inputs.plan).status());
   return inputs;
 }
 
@@ -70,18 +69,6 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
   input.mode = options.mode;
   input.pushdown = options.pushdown;
   return input;
-}
-
-Result<std::uint32_t> resolve_unit_packets(ChainConfig const& config, plan::PlanInput& input) {
-  static_assert(plan::kMaxAutoUnitPackets == memory::kMaxUnitPackets);
-  if (config.tuning.unit_packets != kAutoUnitPackets) {
-    return config.tuning.unit_packets;
-  }
-  CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
-  const std::uint32_t packets =
-      std::min(plan::unit_packets_for(input.costs, plan), kMaxLaunchPackets / config.tuning.units_per_launch);
-  input.costs.packets_per_transfer = config.tuning.units_per_launch * packets;
-  return packets;
 }
 
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input) {
@@ -175,6 +162,14 @@ std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan:
     }
   }
   return before;
+}
+
+Result<std::uint32_t> suited_unit_packets(ChainConfig const& config, SyncOptions const& options,
+                                          nf::Registry const& registry) {
+  static_assert(plan::kMaxAutoUnitPackets == memory::kMaxUnitPackets);
+  CATENA_ASSIGN_OR_RETURN(const Inputs inputs, inputs_of(config, options, registry));
+  CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(inputs.plan));
+  return std::min(plan::unit_packets_for(inputs.plan.costs, plan), kMaxLaunchPackets / config.tuning.units_per_launch);
 }
 
 Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,

@@ -45,10 +45,6 @@ struct SyncOptions {
 /// The planner input of a chain, without its NFs. Errors: as profile_of().
 Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options);
 
-/// Packets per unit: as set in the chain or, for `auto`, suited to the plan. `input` has all NFs; its number of packets
-/// per transfer is set. Errors: as plan::make_plan().
-Result<std::uint32_t> resolve_unit_packets(ChainConfig const& config, plan::PlanInput& input);
-
 /// Adds an NF to the planner input, and returns its device side if it is placed on the gpu. Errors: as
 /// make_kernel_side().
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);
@@ -60,8 +56,13 @@ void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance>
               plan::PlanInput& input);
 void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
 
-/// The plans of a chain in every mode, for a device with all capabilities; for `catena plan`. Opens no port and no
-/// device. Errors: as check().
+/// Packets per unit suited to the plan of a chain whose placement is decided, for a device with all capabilities.
+/// Creates its NFs. Errors: as plan_chain().
+Result<std::uint32_t> suited_unit_packets(ChainConfig const& config, SyncOptions const& options,
+                                          nf::Registry const& registry);
+
+/// The plans of a chain with its layout in every mode, for a device with all capabilities; for `catena plan`. Opens no
+/// port and no device. Errors: as check().
 Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,
                                     nf::Registry const& registry);
 

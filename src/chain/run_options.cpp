@@ -2,21 +2,11 @@
 #include "chain/run_options.hpp"
 
 #include "chain/port_kind.hpp"
-#include "chain/workers.hpp"
 
 #include <catena/core/text.hpp>
 
-#include <algorithm>
-
 namespace catena::chain {
 namespace {
-
-std::uint32_t cores_for(RunOptions const& options) {
-  if (options.workers != 0) {
-    return options.workers;
-  }
-  return static_cast<std::uint32_t>(options.cores.empty() ? usable_cores().size() : options.cores.size());
-}
 
 Result<std::optional<SharingOptions>> sharing_options_of(ChainConfig const& config) {
   SharingConfig const& sharing = config.run.sharing;
@@ -51,19 +41,7 @@ Status check_one_device(ChainConfig const& config) {
                                            config.devices.size(), "; name one, or leave out --share and 'sharing'"));
 }
 
-Status apply(RunOptions const& options, ChainConfig& config) {
-  if (config.shards == kAutoShards) {
-    config.shards = auto_shards(config, may_divide_traffic(config, options), cores_for(options));
-  }
-  if (config.shards < config.devices.size()) {
-    return absl::InvalidArgumentError(concat(config.source.file, ": ", config.devices.size(),
-                                             " devices, and each has a shard at least; write `shards: auto`, or ",
-                                             config.devices.size(), " or more"));
-  }
-  return absl::OkStatus();
-}
-
-Result<RunOptions> run_options_of(ChainConfig& config) {
+Result<RunOptions> run_options_of(ChainConfig const& config) {
   RunConfig const& run = config.run;
   RunOptions options;
   options.record_path = run.outputs.record.path;
@@ -81,16 +59,6 @@ Result<RunOptions> run_options_of(ChainConfig& config) {
   CATENA_ASSIGN_OR_RETURN(options.sharing, sharing_options_of(config));
   options.cores = run.cores;
   options.workers = run.workers;
-  CATENA_RETURN_IF_ERROR(apply(options, config));
-  const auto stages =  // where each has an rx and a tx
-      static_cast<std::uint32_t>(config.shards * (config.nfs.size() + 2));
-  if (run.workers != 0) {
-    options.workers = std::min(run.workers, stages);
-  } else if (!run.cores.empty()) {
-    options.workers = std::min(static_cast<std::uint32_t>(run.cores.size()), stages);
-  } else {
-    options.workers = default_workers(config.rx, stages, static_cast<std::uint32_t>(usable_cores().size()));
-  }
   return options;
 }
 

@@ -34,7 +34,7 @@ struct RunOptions {
   bool keeps_captures = false;  ///< tx and the trace do not replace files of earlier runs: io::OutputBegin::kNextPart
   bool trace = false;           ///< keeps the timeline for traces() without a file
   std::vector<std::uint32_t> cores;       ///< worker i stays on cores[i % size]; empty: anywhere
-  std::uint32_t workers = 1;              ///< 0, for apply(): one per core
+  std::uint32_t workers = 1;              ///< 0: open, as in parallelism_of()
   std::set<std::uint32_t> new_keys = {};  ///< SPIs whose keys were not used before: for one start
   SyncOptions sync;
   std::optional<SharingOptions> sharing = std::nullopt;  ///< nullopt: every NF uses the whole device
@@ -56,17 +56,13 @@ bool hides_order(ChainConfig const& config, RunOptions const& options);
 /// The same, and rx is artificial traffic and tx discards it: each shard may make its part of the packets by itself.
 bool may_divide_traffic(ChainConfig const& config, RunOptions const& options);
 
-/// Sets the number of shards if it is open. A second call changes nothing. InvalidArgument for fewer shards than
-/// devices.
-Status apply(RunOptions const& options, ChainConfig& config);
-
 /// Whether the chain has one device, as sharing of a device needs. InvalidArgument, with the position of `sharing` or
 /// of its option.
 Status check_one_device(ChainConfig const& config);
 
-/// The options of a run of a chain; chooses its shards if the file leaves their number open. Reads the cost profile
-/// named by the chain. InvalidArgument for a part of a device without a mode of sharing; as load_profile().
-Result<RunOptions> run_options_of(ChainConfig& config);
+/// The options of a run of a chain. Reads the cost profile named by the chain. InvalidArgument for a part of a device
+/// without a mode of sharing; as load_profile().
+Result<RunOptions> run_options_of(ChainConfig const& config);
 
 /// The sharing in options without a chain file: `share`, `parts` and `compute_units`; nullopt without `share`. As
 /// put_over(), and as run_options_of().

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/workers.hpp"
 
+#include "chain/layout.hpp"
 #include "chain/run_options.hpp"
 
 #include <catena/core/text.hpp>
@@ -73,16 +74,17 @@ TEST(AutoShards, are_as_many_as_may_gain) {
   EXPECT_EQ(auto_shards(config, false, 16), 3U) << "each device has one";
 }
 
-TEST(Apply, gives_each_of_several_devices_a_shard_of_those_that_a_file_leaves_open) {
+TEST(ParallelismOf, gives_each_of_several_devices_a_shard_of_those_that_a_file_leaves_open) {
   ChainConfig config;
   config.rx = *parse_rx_option("dpdk:net_null0");
   config.shards = kAutoShards;
   config.devices = {device::DevicePreference::of("cuda", 0), device::DevicePreference::of("cuda", 1)};
   ChainConfig one = config;
   one.shards = 1;
-  ASSERT_TRUE(apply({}, config).ok());
-  EXPECT_EQ(config.shards, 2U);
-  EXPECT_THAT(std::string(apply({}, one).message()), HasSubstr("each has a shard at least"));
+  EXPECT_EQ(parallelism_of(config, {}, 1).shards, 2U);
+  EXPECT_EQ(check_shards(config, 2), absl::OkStatus());
+  EXPECT_THAT(std::string(check_shards(one, parallelism_of(one, {}, 1).shards).message()),
+              HasSubstr("each has a shard at least"));
 }
 
 TEST(DefaultWorkers, are_one_per_core_and_half_as_many_beside_the_kernel) {

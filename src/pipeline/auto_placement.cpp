@@ -2,7 +2,6 @@
 #include "pipeline/auto_placement.hpp"
 
 #include "base/core/scale.hpp"
-#include "chain/planning.hpp"
 #include "pipeline/device_side.hpp"
 #include "pipeline/nf_making.hpp"
 
@@ -22,31 +21,22 @@ constexpr double kGain = 1.1;
 
 }  // namespace
 
-Status AutoPlacement::place(chain::ChainConfig& config, RunOptions const& options,
-                            std::optional<device::DeviceInfo> device, nf::Registry const& registry) {
-  sync_ = device ? sync_for(options, *device) : options.sync;
-  location_ = chain::place_of(options, std::move(device));
-  CATENA_ASSIGN_OR_RETURN(placement_, chain::place(config, sync_, location_, registry));
-  watch_.emplace(placement_->packet_bytes, options.sync.packet_bytes.has_value());
-  return absl::OkStatus();
-}
-
-Status AutoPlacement::resolve_unit_packets(chain::ChainConfig& config, RunOptions const& options,
-                                           device::DeviceInfo const* device, std::span<nf::Instance* const> instances) {
-  if (config.tuning.unit_packets != chain::kAutoUnitPackets) {
-    return absl::OkStatus();
+Status AutoPlacement::resolve(chain::ChainConfig const& spec, RunOptions const& options, chain::Machine const& machine,
+                              nf::Registry const& registry) {
+  chain::RunOptions with_costs = static_cast<chain::RunOptions const&>(options);
+  if (!machine.devices.empty()) {
+    with_costs.sync = sync_for(options, machine.devices.front());
   }
-  has_chosen_units_ = true;
-  if (device == nullptr) {
-    config.tuning.unit_packets = memory::kDefaultUnitPackets;
-    return absl::OkStatus();
+  chain::Placement evidence;
+  CATENA_ASSIGN_OR_RETURN(chain::ChainLayout layout, chain::resolve(spec, machine, with_costs, registry, &evidence));
+  layout_.emplace(std::move(layout));
+  has_chosen_units_ = spec.tuning.unit_packets == chain::kAutoUnitPackets;
+  if (chain::has_auto(spec)) {
+    location_ = chain::location_of(machine, options, layout_->workers);
+    sync_ = std::move(with_costs.sync);
+    watch_.emplace(evidence.packet_bytes, options.sync.packet_bytes.has_value());
+    placement_ = std::move(evidence);
   }
-  CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config, sync_for(options, *device)));
-  for (std::size_t i = 0; i < instances.size(); ++i) {
-    CATENA_RETURN_IF_ERROR(chain::add_nf(config.nfs[i], *instances[i], input).status());
-  }
-  chain::add_ways(config, instances, input);
-  CATENA_ASSIGN_OR_RETURN(config.tuning.unit_packets, chain::resolve_unit_packets(config, input));
   return absl::OkStatus();
 }
 
@@ -59,12 +49,13 @@ Result<std::optional<Replacement>> AutoPlacement::find_better(chain::ChainConfig
                                                               std::uint32_t bytes, nf::Registry const& registry) const {
   chain::SyncOptions sync = sync_;
   sync.packet_bytes = bytes;
+  CATENA_ASSIGN_OR_RETURN(const chain::Placement best, chain::place(config, sync, location_, registry));
   chain::ChainConfig next = config;
-  CATENA_ASSIGN_OR_RETURN(const chain::Placement best, chain::place(next, sync, location_, registry));
   chain::ChainConfig as_it_is = config;
   std::vector<std::string> moves;
   for (std::size_t nf = 0; nf < next.nfs.size(); ++nf) {
     as_it_is.nfs[nf].is_auto = false;
+    next.nfs[nf].on = best.nfs[nf].on;
     if (next.nfs[nf].on != config.nfs[nf].on) {
       moves.push_back(
           concat("'", next.nfs[nf].name, "' to the ", next.nfs[nf].on == plan::Processor::kGpu ? "gpu" : "cpu"));

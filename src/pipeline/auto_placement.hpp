@@ -2,9 +2,9 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "chain/layout.hpp"
 #include "chain/placing.hpp"
 #include "gpu/device/device.hpp"
-#include "nf/instance.hpp"
 #include "nf/registry.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/run_options.hpp"
@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace catena::runtime {
@@ -26,21 +25,17 @@ struct Replacement {
   std::string why;  ///< a sentence for the log
 };
 
-/// The choices that a chain file leaves open: where its NFs `on: auto` run, and `unit_packets: auto`. Made before the
-/// chain runs; the placement is checked again for packets of another size.
-/// Call order: place() -> resolve_unit_packets() -> sample() and find_better(), repeatedly. By one thread at a time.
+/// The layout of a chain, decided before the chain runs. Its placement is checked again for packets of another size.
+/// Call order: resolve() -> sample() and find_better(), repeatedly. By one thread at a time.
 class AutoPlacement {
  public:
-  /// Sets `on` of each NF `on: auto`. `device`: nullopt: the chain has no device. Errors: as chain::place().
-  Status place(chain::ChainConfig& config, RunOptions const& options, std::optional<device::DeviceInfo> device,
-               nf::Registry const& registry);
-  /// Null before place().
+  /// Decides the layout of `spec`, by the costs of the first device of `machine`. Errors: as chain::resolve().
+  Status resolve(chain::ChainConfig const& spec, RunOptions const& options, chain::Machine const& machine,
+                 nf::Registry const& registry);
+  /// After resolve().
+  chain::ChainLayout const& layout() const { return *layout_; }
+  /// Null without an NF `on: auto`, and before resolve().
   chain::Placement const* placement() const { return placement_ ? &*placement_ : nullptr; }
-
-  /// Sets the unit size if it is open. `device`: as in place(). `instances`: of all NFs. Errors: as
-  /// chain::plan_input() and chain::add_nf().
-  Status resolve_unit_packets(chain::ChainConfig& config, RunOptions const& options, device::DeviceInfo const* device,
-                              std::span<nf::Instance* const> instances);
   /// Whether the chain file left the unit size open.
   bool has_chosen_units() const { return has_chosen_units_; }
 
@@ -55,6 +50,7 @@ class AutoPlacement {
                                                  nf::Registry const& registry) const;
 
  private:
+  std::optional<chain::ChainLayout const> layout_;  ///< nullopt before resolve()
   std::optional<chain::Placement> placement_;
   chain::Location location_;           ///< of placement_
   chain::SyncOptions sync_;            ///< likewise

@@ -62,9 +62,13 @@ class AutoPlacementTest : public ::testing::Test {
       keep(options_.sync.profile.nfs, nf);
     }
   }
+  void resolve(std::vector<device::DeviceInfo> devices) {
+    ASSERT_EQ(placement_.resolve(config_, options_, {.devices = std::move(devices)}, registry_), absl::OkStatus());
+    config_ = chain::with_layout(std::move(config_), placement_.layout());
+  }
   /// Places and makes its NF.
   void place() {
-    ASSERT_EQ(placement_.place(config_, options_, gpu_, registry_), absl::OkStatus());
+    resolve({gpu_});
     NfEntry entry = testing::entry_of("a", kAutoReader, std::make_unique<AutoReader>());
     entry.content = content_of(config_.nfs[0], {});
     std::vector<std::vector<NfEntry>> shards(1);
@@ -72,8 +76,6 @@ class AutoPlacementTest : public ::testing::Test {
     std::vector<Segment> segments;
     segments.push_back(testing::segment_of(0, std::move(shards)));
     pipeline_ = Pipeline({}, std::move(segments), 7);
-    ASSERT_EQ(placement_.resolve_unit_packets(config_, options_, nullptr, pipeline_.first_instances()),
-              absl::OkStatus());
   }
   Result<std::optional<Replacement>> find_better(std::uint32_t bytes) {
     return placement_.find_better(config_, options_, pipeline_, bytes, registry_);
@@ -127,7 +129,7 @@ TEST_F(AutoPlacementTest, changed_files_wait_for_a_request) {
 }
 
 TEST_F(AutoPlacementTest, without_a_device_nothing_is_sampled) {
-  ASSERT_EQ(placement_.place(config_, options_, std::nullopt, registry_), absl::OkStatus());
+  resolve({});
   ASSERT_NE(placement_.placement(), nullptr);
   EXPECT_EQ(config_.nfs[0].on, Processor::kCpu);
   EXPECT_EQ(placement_.sample(kSampledPackets, kSampledPackets * kFound), std::nullopt);
@@ -136,11 +138,11 @@ TEST_F(AutoPlacementTest, without_a_device_nothing_is_sampled) {
 
 TEST_F(AutoPlacementTest, a_unit_size_of_the_user_stays) {
   config_.tuning.unit_packets = 32;
-  ASSERT_EQ(placement_.resolve_unit_packets(config_, options_, nullptr, {}), absl::OkStatus());
+  resolve({});
   EXPECT_EQ(config_.tuning.unit_packets, 32U);
   EXPECT_FALSE(placement_.has_chosen_units());
   config_.tuning.unit_packets = chain::kAutoUnitPackets;
-  ASSERT_EQ(placement_.resolve_unit_packets(config_, options_, nullptr, {}), absl::OkStatus());
+  resolve({});
   EXPECT_EQ(config_.tuning.unit_packets, memory::kDefaultUnitPackets);
   EXPECT_TRUE(placement_.has_chosen_units());
 }

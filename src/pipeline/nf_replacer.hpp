@@ -44,7 +44,7 @@ class NfReplacer {
   std::unique_lock<std::mutex> admit_recovery();
 
   // With lock().
-  /// As Session::change(). `next`: after chain::apply().
+  /// As Session::change(). `next`: as read from its file.
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry,
                                           std::set<std::uint32_t> const& new_keys, std::stop_token const& give_up);
   /// As Session::preview_change(); likewise.

@@ -38,20 +38,6 @@ Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
   for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
     placed.nfs[nf].on = pipeline_.first_of(nf).config.on;  // in a process of its own an NF has launches, too
   }
-  if (!options_.make_pool) {  // else somebody else says how much waits there
-    chain::resolve_slots(placed, placed.tuning.unit_packets);
-    if (before_ != nullptr) {
-      const std::uint32_t there = before_->config->tuning.pool_slots;
-      if (placed.tuning.pool_slots > there) {
-        return absl::FailedPreconditionError(
-            concat("it needs ", placed.tuning.pool_slots, " slots for packets, and the running chain has ", there));
-      }
-      placed.tuning.pool_slots = there;
-    }
-    chain::resolve_flow(placed, placed.tuning.unit_packets);
-  }
-  chain_.tuning.pool_slots = placed.tuning.pool_slots;
-  chain_.flow.mode = placed.flow.mode;
   const std::uint32_t pools = are_ends_divided ? shards : 1;
   if (options_.make_pool) {
     for (std::uint32_t i = 0; i < pools; ++i) {

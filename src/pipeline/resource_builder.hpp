@@ -22,13 +22,13 @@ class ResourceBuilder {
  public:
   /// `pipeline` has its NFs. `before`: the running chain to be replaced, else null. The chain, its options and its
   /// pipeline outlive `devices`.
-  ResourceBuilder(chain::ChainConfig& chain, RunOptions const& options, Pipeline& pipeline, Ends& ends,
+  ResourceBuilder(chain::ChainConfig const& chain, RunOptions const& options, Pipeline& pipeline, Ends& ends,
                   DeviceManager& devices, TakeoverParts const* before)
       : chain_(chain), options_(options), pipeline_(pipeline), ends_(ends), devices_(devices), before_(before) {}
 
-  /// Makes the packet pools and the queues of all shards. Sets the pool size and the flow mode in the chain. Returns
-  /// the limits of the NFs' rings. Errors: as may_divide_ends(), Ends::make_pools() and chain::flow_limits();
-  /// FailedPrecondition if the running chain has too few slots; InvalidArgument for `flow: vanilla` in several shards.
+  /// Makes the packet pools and the queues of all shards. Returns the limits of the NFs' rings. Errors: as
+  /// may_divide_ends(), Ends::make_pools() and chain::flow_limits(); InvalidArgument for `flow: vanilla` in several
+  /// shards.
   Result<std::vector<chain::FlowLimits>> make_pools();
   /// Errors: as DeviceSide::create().
   Status make_device_sides();
@@ -38,7 +38,7 @@ class ResourceBuilder {
  private:
   void make_queues(bool drops_at_tail);
 
-  chain::ChainConfig& chain_;
+  chain::ChainConfig const& chain_;
   RunOptions const& options_;
   Pipeline& pipeline_;
   Ends& ends_;

@@ -117,9 +117,6 @@ TEST_F(ResourceBuilderTest, a_chain_that_replaces_another_has_its_slots) {
   };
   const std::uint32_t there = running.tuning.pool_slots;
   EXPECT_EQ(make_next(there / 2, there), absl::OkStatus());
-  const Status too_many = make_next(2 * there, 0);
-  EXPECT_EQ(too_many.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(too_many.message(), HasSubstr(concat("and the running chain has ", there)));
 }
 
 }  // namespace

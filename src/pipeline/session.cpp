@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/session.hpp"
 
+#include "chain/workers.hpp"
 #include "nf/named_files.hpp"
 #include "pipeline/isolation.hpp"
 #include "pipeline/nf_builder.hpp"
@@ -84,7 +85,6 @@ Result<std::unique_ptr<Session>> Session::with_nfs(chain::ChainConfig config, Ru
   options.opens_tx = !options.make_sink;
   std::unique_ptr<Session> session(new Session(options));
   session->config_ = std::move(config);
-  CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
   if (before) {
     CATENA_ASSIGN_OR_RETURN(as_it_is, before->session->lock_settled());
     CATENA_RETURN_IF_ERROR(session->can_replace(*before->session));
@@ -127,23 +127,25 @@ std::vector<std::string> Session::restarted_nfs_of(chain::ChainConfig const& nex
   return restarted;
 }
 
-/// Makes the NFs and opens the devices. `shared`: set to the device whose use is to be divided. Completes `options`.
+/// Decides the layout, makes the NFs and opens the devices. `shared`: set to the device whose use is to be divided.
+/// Completes `options`.
 Status Session::make_nfs(RunOptions& options, nf::Registry const& registry, std::shared_ptr<device::Device>& shared) {
+  const bool opens_first = chain::depends_on_device(config_);
+  CATENA_RETURN_IF_ERROR(opens_first ? open_devices() : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(resolve(registry, options));
   const NfBuilder nfs(config_, options, registry);
-  const bool has_auto = chain::has_auto(config_);
-  CATENA_RETURN_IF_ERROR(has_auto ? place_nfs(registry, options) : absl::OkStatus());
   // flows stay in the shards that know them
   const std::uint64_t flow_key = takeover_ ? takeover_->before().pipeline->flow_key()
                                            : std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_ASSIGN_OR_RETURN(pipeline_, nfs.make_all(config_, flow_key));
-  CATENA_RETURN_IF_ERROR(has_auto ? absl::OkStatus() : open_devices());
+  CATENA_RETURN_IF_ERROR(opens_first ? absl::OkStatus() : open_devices());
   if (options.sharing) {
     const bool is_used_elsewhere = std::ranges::any_of(
         pipeline_.entries(), [](auto const& of_nf) { return is_on_own_gpu(of_nf.front()->config); });
     CATENA_ASSIGN_OR_RETURN(shared,
                             devices_.device_to_share(config_.devices.front(), is_used_elsewhere, *options.sharing));
   }
-  return placement_.resolve_unit_packets(config_, options, first_device(), pipeline_.first_instances());
+  return absl::OkStatus();
 }
 
 /// Makes pools, queues, limits, and the chain's part of its devices. `shared`: as in make_nfs().
@@ -194,21 +196,29 @@ Status Session::open_devices() {
   return devices_.open(config_.devices);
 }
 
-/// Null without a device.
-device::DeviceInfo const* Session::first_device() const {
-  return devices_.opened().empty() ? nullptr : &devices_.opened().front()->info();
+/// The machine of this chain, with the devices opened so far.
+chain::Machine Session::machine(RunOptions const& options) const {
+  using Owner = chain::PacketMemory::Owner;
+  chain::Machine machine{.cores = static_cast<std::uint32_t>(chain::usable_cores().size()), .devices = {}};
+  for (auto const& device : devices_.opened()) {
+    machine.devices.push_back(device->info());
+  }
+  if (options.make_pool) {
+    machine.memory.owner = Owner::kCaller;
+  } else if (takeover_) {
+    machine.memory = {Owner::kPrevious, takeover_->before().config->tuning.pool_slots};
+  }
+  return machine;
 }
 
-/// Opens the device, on which the placement depends, and closes it if no NF is placed there.
-Status Session::place_nfs(nf::Registry const& registry, RunOptions const& options) {
-  CATENA_RETURN_IF_ERROR(open_devices());
-  device::DeviceInfo const* const device = first_device();
-  CATENA_RETURN_IF_ERROR(
-      placement_.place(config_, options, device == nullptr ? std::nullopt : std::optional(*device), registry));
+/// Decides the layout by the open devices, and closes them if no NF is placed there.
+Status Session::resolve(nf::Registry const& registry, RunOptions const& options) {
+  CATENA_RETURN_IF_ERROR(placement_.resolve(config_, options, machine(options), registry));
+  config_ = chain::with_layout(std::move(config_), placement_.layout());
   const bool is_used = std::ranges::any_of(config_.nfs, [](chain::NfConfig const& entry) {
     return entry.on == plan::Processor::kGpu && entry.isolation != chain::Isolation::kProcess;
   });
-  if (!is_used && device != nullptr) {
+  if (!is_used && !devices_.opened().empty()) {
     devices_.close(kNobodyOnGpu);
   }
   return absl::OkStatus();

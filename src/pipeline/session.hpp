@@ -144,9 +144,9 @@ class Session {
   void finish_nfs(Status& status);
   Status run_to_end(bool& is_empty);
   bool wants_device() const;
-  Status place_nfs(nf::Registry const& registry, RunOptions const& options);
+  chain::Machine machine(RunOptions const& options) const;
+  Status resolve(nf::Registry const& registry, RunOptions const& options);
   Status open_devices();
-  device::DeviceInfo const* first_device() const;
   GpuSharing::Traffic traffic() const;
   std::uint64_t waiting_for(std::size_t nf) const;
   CountedParts counted_parts() const;
@@ -154,8 +154,8 @@ class Session {
   static std::string_view placement_of(NfEntry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
-  chain::ChainConfig config_;
-  RunOptions options_;  ///< without new_keys: it applies to one start only
+  chain::ChainConfig config_;  ///< of make_nfs() on with the layout
+  RunOptions options_;         ///< without new_keys: it applies to one start only
   AutoPlacement placement_;
   std::atomic<bool> is_started_{false};
   RunEnd end_;

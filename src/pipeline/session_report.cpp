@@ -137,7 +137,7 @@ Report Session::report() const {
   report.has_flow = !config_.flow.position.empty();
   report.rx = config_.rx.kind->describe(config_.rx);
   report.tx = config_.tx.kind->describe(config_.tx);
-  report.workers = options_.workers;
+  report.workers = placement_.layout().workers;
   report.seconds = telemetry_.seconds();
   if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
     report.sharing = concat(sharing->describe(), sharing->is_over() ? ", until the device was lost" : "");

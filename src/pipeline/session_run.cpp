@@ -94,7 +94,6 @@ Status Session::can_replace(Session const& before) const {
 Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry,
                                                  std::set<std::uint32_t> const& new_keys,
                                                  std::stop_token const& give_up) {
-  CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
   return replacer_.change(std::move(next), registry, new_keys, give_up);
 }
@@ -102,7 +101,6 @@ Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Re
 Result<std::vector<std::string>> Session::preview_change(chain::ChainConfig next, nf::Registry const& registry,
                                                          std::set<std::uint32_t> const& new_keys,
                                                          std::stop_token const& give_up) {
-  CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
   return replacer_.preview(std::move(next), registry, new_keys, give_up);
 }
@@ -124,7 +122,7 @@ Status Session::run_to_end(bool& is_empty) {
     const DeviceMonitor device_monitor(
         devices_.recovery(), devices_.sharing(), [this] { return traffic(); },
         [this] { return replacer_.admit_recovery(); });
-    status = pipeline_.run(options_.workers, options_.cores, end_.stop_flag());
+    status = pipeline_.run(placement_.layout().workers, options_.cores, end_.stop_flag());
   }
   const bool is_passed_on = end_.decide();
   is_empty = status.ok();

@@ -2,6 +2,8 @@
 #include "service/quotas.hpp"
 
 #include "chain/flow.hpp"
+#include "chain/layout.hpp"
+#include "chain/workers.hpp"
 #include "packet/memory/unit.hpp"
 #include "service/user_keys.hpp"
 
@@ -12,7 +14,6 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <thread>
 #include <utility>
 
 namespace catena::service {
@@ -37,10 +38,13 @@ Amounts amounts_of(chain::ChainConfig const& config, chain::RunOptions const& op
   constexpr std::uint64_t kMb = std::uint64_t{1} << 20U;
   constexpr std::uint64_t kWithReplacement = 2;
   chain::ChainConfig sized = config;
-  const std::uint32_t units = sized.tuning.unit_packets;
-  chain::resolve_slots(sized, units == chain::kAutoUnitPackets ? memory::kDefaultUnitPackets : units);
-  const std::uint64_t shards = std::max<std::uint32_t>(config.shards, 1);
-  const std::uint64_t bytes = std::uint64_t{sized.tuning.pool_slots} * packet::kSlotBytes * shards * kWithReplacement;
+  const chain::Parallelism threads =
+      chain::parallelism_of(config, options, static_cast<std::uint32_t>(chain::usable_cores().size()));
+  const std::uint64_t shards = sized.shards = threads.shards;
+  const std::uint32_t units = config.tuning.unit_packets;
+  const std::uint64_t slots =
+      chain::slots_of(sized, units == chain::kAutoUnitPackets ? memory::kDefaultUnitPackets : units);
+  const std::uint64_t bytes = slots * packet::kSlotBytes * shards * kWithReplacement;
   std::set<std::string> groups;
   std::uint64_t processes = 0;
   for (chain::NfConfig const& nf : config.nfs) {
@@ -51,7 +55,7 @@ Amounts amounts_of(chain::ChainConfig const& config, chain::RunOptions const& op
   amounts[index_of(Quota::kChains)] = 1;
   amounts[index_of(Quota::kPacketMemory)] = (bytes + kMb - 1) / kMb;
   amounts[index_of(Quota::kNfProcesses)] = processes;
-  amounts[index_of(Quota::kWorkers)] = options.workers != 0 ? options.workers : std::thread::hardware_concurrency();
+  amounts[index_of(Quota::kWorkers)] = threads.workers;
   return amounts;
 }
 

@@ -11,6 +11,7 @@
 #include "apps/catena/style.hpp"
 #include "chain/diagnostics.hpp"
 #include "chain/error_list.hpp"
+#include "chain/layout.hpp"
 #include "chain/machine_check.hpp"
 #include "chain/planning.hpp"
 #include "chain/port_kind.hpp"
@@ -112,9 +113,9 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_RETURN_IF_ERROR(runtime::allow_processes(config, options));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
   CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(config));
-  const Result<std::optional<chain::Placement>> placement = place_for(config, options, options.sync, registry);
-  if (placement.ok()) {
-    checked.placement = *placement;
+  const Result<chain::ChainLayout> layout = layout_for(config, options, registry, checked.placement);
+  if (layout.ok()) {
+    config = chain::with_layout(std::move(config), *layout);
     if (arguments.kernels) {
       CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
     }
@@ -127,7 +128,7 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
   diagnostics.add(
       chain::check(config, options, options.processes.try_out, registry, checked.refused, nullptr, &checked.warnings));
   if (diagnostics.empty()) {
-    diagnostics.add(placement.status());
+    diagnostics.add(layout.status());
   }
   if (diagnostics.empty() && config.rx.kind->rx.verify != nullptr) {
     diagnostics.add(config.rx.kind->rx.verify(config.rx));

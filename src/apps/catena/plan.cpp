@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "chain/layout.hpp"
 #include "chain/planning.hpp"
 #include "chain/process_plans.hpp"
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "apps/catena/commands.hpp"
 #include "apps/catena/fail.hpp"
@@ -76,7 +78,8 @@ std::string as_line(std::string const& define) {
 
 /// What a plan is made of, as the command line says.
 struct PlanInputs {
-  chain::ChainConfig config;
+  chain::ChainConfig config;  ///< with its layout
+  chain::ChainLayout layout;
   nf::Registry registry;
   chain::SyncOptions options;
   std::optional<chain::Placement> placement;  ///< where an NF is `on: auto`
@@ -84,13 +87,14 @@ struct PlanInputs {
 
 Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& arguments) {
   PlanInputs inputs;
-  CATENA_ASSIGN_OR_RETURN(inputs.config,
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig spec,
                           chain::load_chain(chain_file, arguments.options, chain::environment_variables()));
   CATENA_ASSIGN_OR_RETURN(inputs.registry, known_nfs(arguments.nf_path));
-  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(inputs.config));
-  inputs.options = options.sync;
-  CATENA_ASSIGN_OR_RETURN(inputs.options.profile, profile_for(inputs.config));
-  CATENA_ASSIGN_OR_RETURN(inputs.placement, place_for(inputs.config, options, inputs.options, inputs.registry));
+  CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(spec));
+  CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(spec));
+  CATENA_ASSIGN_OR_RETURN(inputs.layout, layout_for(spec, options, inputs.registry, inputs.placement));
+  inputs.config = chain::with_layout(std::move(spec), inputs.layout);
+  inputs.options = std::move(options.sync);
   return inputs;
 }
 
@@ -113,7 +117,8 @@ int plan(RunArguments const& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json json{{"chain", inputs->config.name},
                                 {"cost_profile", costs},
-                                {"cost_profile_device", inputs->options.profile.device}};
+                                {"cost_profile_device", inputs->options.profile.device},
+                                {"layout", chain::to_json(inputs->layout)}};
     json.update(to_json(*plans));
     for (chain::ProcessPlan const& process : *processes) {
       json["processes"].push_back(to_json(process.plans));

@@ -3,6 +3,8 @@
 
 #include <catena/core/text.hpp>
 
+#include <utility>
+
 namespace catena::cli {
 
 Result<chain::CostProfile> profile_for(chain::ChainConfig const& config) {
@@ -11,15 +13,14 @@ Result<chain::CostProfile> profile_for(chain::ChainConfig const& config) {
                               : chain::load_profile(profile.path);
 }
 
-Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,
-                                                  chain::SyncOptions const& sync, nf::Registry const& registry) {
-  if (!chain::has_auto(config)) {
-    return std::nullopt;
+Result<chain::ChainLayout> layout_for(chain::ChainConfig const& spec, chain::RunOptions const& options,
+                                      nf::Registry const& registry, std::optional<chain::Placement>& placement) {
+  chain::Placement evidence;
+  Result<chain::ChainLayout> layout = chain::resolve(spec, chain::this_machine(spec), options, registry, &evidence);
+  if (layout.ok() && chain::has_auto(spec)) {
+    placement = std::move(evidence);
   }
-  CATENA_ASSIGN_OR_RETURN(
-      chain::Placement placement,
-      chain::place(config, sync, chain::place_of(options, chain::device_for(config.devices.front())), registry));
-  return placement;
+  return layout;
 }
 
 std::string of_device(chain::CostProfile const& profile) {

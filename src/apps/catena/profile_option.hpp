@@ -4,6 +4,7 @@
 #include "apps/catena/commands.hpp"
 #include "chain/chain_file.hpp"
 #include "chain/cost_profile.hpp"
+#include "chain/layout.hpp"
 #include "chain/placing.hpp"
 #include "nf/registry.hpp"
 
@@ -16,10 +17,10 @@ namespace catena::cli {
 /// would open, else built-in. Errors: as chain::load_profile().
 Result<chain::CostProfile> profile_for(chain::ChainConfig const& config);
 
-/// Places NFs `on: auto` as a run with these options would, for the device of the run. Opens no device. nullopt if the
-/// chain has no such NF. Errors: as chain::place().
-Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,
-                                                  chain::SyncOptions const& sync, nf::Registry const& registry);
+/// The layout of a run with these options, for the device of the run. Opens no device. `placement` is set if an NF is
+/// `on: auto`. Errors: as chain::resolve().
+Result<chain::ChainLayout> layout_for(chain::ChainConfig const& spec, chain::RunOptions const& options,
+                                      nf::Registry const& registry, std::optional<chain::Placement>& placement);
 
 /// " (NVIDIA H200, cuda)", to append to describe() of a measured profile; empty for the built-in one.
 std::string of_device(chain::CostProfile const& profile);
