@@ -124,11 +124,16 @@ struct Report {
   Histogram latency;                     ///< time from rx to tx, ns
 
   std::uint64_t dropped() const;
+  /// Received, on average over the run; 0 before it.
+  double packets_per_second() const;
+  double bits_per_second() const;
   /// Copies of packets made by a graph.
   std::uint64_t mirrored() const;
   /// seen + mirrored() == sent + dropped().
   bool accounted() const;
 };
+
+std::uint64_t total(std::vector<io::NamedCount> const& counts);
 
 /// Reports from the counts alone: of the whole chain, except its NFs; of the NF `name`; and of the branch after an NF
 /// or rx.
