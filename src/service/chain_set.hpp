@@ -147,6 +147,9 @@ class ChainSet {
   bool end_all(std::chrono::milliseconds limit);
 
  private:
+  /// apply(), asked for by user `asker`, with the rights of `caller`.
+  Result<AppliedChain> apply_for(uid_t asker, std::string const& name, SpecSource const& spec,
+                                 RequestOptions const& options, Caller const& caller, std::stop_token const& gone);
   Result<ChainTable::Held> hold_ended(std::string const& name, Caller const& caller);
   ChainView view_of(ChainEntry const& entry) const;
 
