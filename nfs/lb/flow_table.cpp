@@ -295,7 +295,8 @@ FlowTable::Id FlowTable::restore(Flow const& flow, FlowSlot const& at, std::uint
   return id;
 }
 
-void FlowTable::take_over(std::span<FlowTable const* const> before, std::function<bool(Flow const&)> const& is_mine,
+void FlowTable::take_over(std::span<FlowTable const* const> before,
+                          std::function<bool(Flow const&, std::size_t)> const& is_mine,
                           std::function<std::optional<FlowSlot>(Flow&, std::size_t)> const& place) {
   struct Moved {
     std::size_t table;
@@ -314,14 +315,14 @@ void FlowTable::take_over(std::span<FlowTable const* const> before, std::functio
   }
   now_tick_ = started_ ? static_cast<std::uint32_t>(std::min(now_s - first_s, kLastTick)) : 0;
   const std::uint64_t created = created_;
-  std::vector<Id> without_entry;  // to the client
+  std::vector<bool> lacks_entry(flows_.size());  // to the client, by record: an evicted flow's is used again
   for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
     std::vector<Moved> moved;
     for (std::size_t number = 0; number < before.size(); ++number) {
       FlowTable const& table = *before[number];
       const std::uint64_t shift = table.first_ns_ / kTickNs - first_s;
       for (Id id = table.lists_[kind].oldest; id != kNone; id = table.flows_[id].newer_) {
-        if (is_mine(table.flows_[id])) {
+        if (is_mine(table.flows_[id], number)) {
           const std::uint64_t tick = std::min(table.flows_[id].last_tick_ + shift, kLastTick);
           moved.push_back({number, id, static_cast<std::uint32_t>(tick)});
         }
@@ -336,13 +337,15 @@ void FlowTable::take_over(std::span<FlowTable const* const> before, std::functio
         continue;
       }
       const bool owns_entry = before[each.table]->owns_to_client_entry(each.id);
-      if (const Id id = restore(flow, *at, each.tick, owns_entry); id != kNone && !owns_entry) {
-        without_entry.push_back(id);
+      if (const Id id = restore(flow, *at, each.tick, owns_entry); id != kNone) {
+        lacks_entry[id] = !owns_entry;
       }
     }
   }
-  for (const Id id : without_entry) {  // whose other flow is gone
-    remove_entry(flows_[id].to_client_entry_, id);
+  for (Id id = 0; id < never_used_; ++id) {
+    if (lacks_entry[id]) {  // and its other flow is gone
+      remove_entry(flows_[id].to_client_entry_, id);
+    }
   }
   created_ = created;
 }

@@ -133,10 +133,10 @@ class FlowTable {
   /// Returns false if the data is not from a table with these limits and time-outs; this table must then not be used.
   bool load(nf::StateReader& state, std::function<std::optional<FlowSlot>(Flow&)> const& place);
 
-  /// Takes over the flows with true `is_mine` from other tables with the same time-outs, which are not used any more,
-  /// by `place(flow, number of the table)` as for load(). Of too many, the ones longest without a packet are
-  /// evicted. For a table never used before.
-  void take_over(std::span<FlowTable const* const> before, std::function<bool(Flow const&)> const& is_mine,
+  /// Takes over the flows with true `is_mine(flow, number of the table)` from other tables with the same time-outs,
+  /// which are not used any more, by `place(flow, number of the table)` as for load(). Of too many, the ones longest
+  /// without a packet are evicted. For a table never used before.
+  void take_over(std::span<FlowTable const* const> before, std::function<bool(Flow const&, std::size_t)> const& is_mine,
                  std::function<std::optional<FlowSlot>(Flow&, std::size_t)> const& place);
   /// Adds the counts of a table whose flows others take over.
   void add_counts(FlowTable const& before);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "hash.hpp"
@@ -65,6 +66,32 @@ TEST(FlowTable, a_flow_is_found_in_both_directions_until_it_is_erased) {
   EXPECT_EQ(flows.table.flows_of(7), 0U);
   EXPECT_EQ(flows.table.size(), 0U);
   EXPECT_EQ(flows.table.expired(), 0U);
+}
+
+TEST(FlowTable, a_flow_in_the_record_of_an_evicted_one_is_found_in_both_directions) {
+  Flows before(10);
+  before.table.advance(0);
+  const FlowTable::Id first = before.insert(1, kHalfOpen);
+  Flow same_port;
+  same_port.client_address = 2;
+  before.table.erase(before.table.insert(same_port, Flows::to_backend(2), Flows::to_client(1), first));
+  EXPECT_EQ(before.find_reply(1), FlowTable::kNone) << "the other flow had its place";
+  before.insert(3);
+  before.insert(4);
+  Flows after(2);
+  FlowTable const* const table = &before.table;
+  after.table.take_over(
+      std::span(&table, 1), [](Flow const&, std::size_t) { return true; },
+      [](Flow const& flow, std::size_t) {
+        const std::uint32_t client = flow.client_address;
+        return FlowTable::FlowSlot{Flows::to_backend(client), Flows::to_client(client), FlowTable::kNone,
+                                   FlowTable::kNone};
+      });
+  EXPECT_EQ(after.table.evicted(), 1U);
+  for (const std::uint32_t client : {3U, 4U}) {
+    EXPECT_NE(after.find(client), FlowTable::kNone);
+    EXPECT_EQ(after.find_reply(client), after.find(client)) << client;
+  }
 }
 
 TEST(FlowTable, a_flow_expires_when_more_than_the_timeout_has_passed) {

@@ -296,7 +296,10 @@ void Lb::take_flows(std::span<nf::Nf* const> before) {
       }
     }
   }
-  const auto is_mine = [this](Flow const& flow) { return shards_->shard_of(client_of(flow)) == shard_.index; };
+  const auto is_mine = [&](Flow const& flow, std::size_t table) {
+    return shards_->shard_of(client_of(flow)) == shard_.index &&
+           number_in(numbers[table].backends, flow.backend) != ServiceTable::kNone;  // for others none is evicted
+  };
   flows_.take_over(tables, is_mine, [&](Flow& flow, std::size_t table) { return place(flow, numbers[table]); });
 }
 

@@ -330,6 +330,42 @@ TEST(ChangeOfShards, a_full_shard_keeps_the_flows_used_last) {
   EXPECT_EQ(three.statistic("flows") + three.statistic("flows_evicted"), 90U);
 }
 
+TEST(ChangeOfShards, flows_of_a_removed_backend_evict_none) {
+  constexpr std::string_view kOne = R"(services:
+  - address: 203.0.113.10
+    port: 80
+    protocol: tcp
+    backends:
+      - {name: web1, address: 10.0.0.1, port: 8080}
+)";
+  constexpr std::string_view kSmall = "max_flows: 16\nmax_half_open: 16\n";
+  constexpr std::size_t kOfEach = 8;
+  Traffic all;
+  for (std::uint32_t client = 0; client < 300; ++client) {
+    all.add(request(client), kSecondNs);
+  }
+  const std::vector<PacketResult> chosen = ShardedLb(concat(kLimits, kYaml), 1).process(all);
+  Traffic traffic;
+  for (const bool is_kept : {true, false}) {
+    for (std::uint32_t client = 0; traffic.frames.size() < (is_kept ? kOfEach : 2 * kOfEach); ++client) {
+      if ((destination_of(chosen[client].frame) == 0x0A000001) == is_kept) {
+        traffic.add(request(client), kSecondNs);
+      }
+    }
+  }
+  ShardedLb one(concat(kSmall, kYaml), 1);
+  one.process(traffic);
+  ShardedLb shards(concat(kSmall, kOne), 16);  // with a record each
+  shards.take_over(one);
+  nf::testing::PacketStore store(std::span(traffic.frames).first(kOfEach),
+                                 std::span(traffic.arrivals_ns).first(kOfEach));
+  std::set<std::uint32_t> used;
+  for (std::uint32_t i = 0; i < kOfEach; ++i) {
+    used.insert(shards.sharder().shard_of(store.all()[i]).value());
+  }
+  EXPECT_EQ(shards.statistic("flows"), used.size());
+}
+
 TEST_P(Sharded, statistics_and_the_report_are_those_of_one) {
   const std::string yaml = concat(kLimits, kShort);
   const Traffic traffic = mixed_traffic(300, 5000);

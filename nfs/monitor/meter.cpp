@@ -208,7 +208,7 @@ void Meter::take_over(std::span<Meter const* const> before,
 
 void Meter::add_counts(Meter const& before) {
   counts_.flows += before.counts_.flows;
-  counts_.peak += before.counts_.peak;
+  counts_.peak += before.counts_.peak - before.table_.size();  // who took over a flow has counted it
   counts_.exported += before.counts_.exported;
   counts_.evicted += before.counts_.evicted;
 }

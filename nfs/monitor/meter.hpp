@@ -66,7 +66,7 @@ class Meter {
   /// Takes over flows from other meters with the same time-outs, which are not used any more: the ones with true
   /// `is_mine`. Of too many, the ones least recently used are exported. For a meter never used before.
   void take_over(std::span<Meter const* const> before, std::function<bool(packet::Ipv4FlowKey const&)> const& is_mine);
-  /// Adds the counts of a meter whose flows others take over.
+  /// Adds the counts of a meter whose flows other meters have taken over, once this one has its part.
   void add_counts(Meter const& before);
 
   MeterCounts const& counts() const { return counts_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "catena_kernel_monitor.hpp"
@@ -142,14 +143,8 @@ void Monitor::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter cons
 /// The flows of this shard. The first shard has the counts and top talkers of all, and continues the exports.
 void Monitor::take_flows(std::span<nf::Nf* const> before) {
   std::vector<Meter const*> meters;
-  for (nf::Nf* const each : before) {
-    auto& old = static_cast<Monitor&>(*each);
-    meters.push_back(&old.meter_);
-    if (shard_.index == 0) {
-      meter_.add_counts(old.meter_);
-      lost_records_ += std::exchange(old.lost_records_, 0);
-    }
-  }
+  std::ranges::transform(before, std::back_inserter(meters),
+                         [](nf::Nf* each) { return &static_cast<Monitor&>(*each).meter_; });
   if (shard_.index == 0) {
     Group& old = *static_cast<Monitor&>(*before.front()).group_;
     group_->take_over(old);
@@ -157,6 +152,11 @@ void Monitor::take_flows(std::span<nf::Nf* const> before) {
   }
   meter_.take_over(meters,
                    [this](packet::Ipv4FlowKey const& flow) { return group_->monitor_of(flow) == shard_.index; });
+  for (nf::Nf* const each : shard_.index == 0 ? before : std::span<nf::Nf* const>()) {
+    auto& old = static_cast<Monitor&>(*each);
+    meter_.add_counts(old.meter_);
+    lost_records_ += std::exchange(old.lost_records_, 0);
+  }
 }
 
 void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}

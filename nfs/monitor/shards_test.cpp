@@ -323,7 +323,9 @@ TEST(ChangeOfShards, records_top_talkers_and_counts_are_those_of_one) {
   auto sharded = std::make_unique<ShardedMonitor>(kYaml, folder.path(), 2);
   for (std::size_t i = 0; i < kCounts.size(); ++i) {
     auto next = std::make_unique<ShardedMonitor>(kYaml, folder.path(), kCounts[i]);
+    const std::uint64_t peak = sharded->statistic("flows_peak");
     next->take_over(*sharded);
+    EXPECT_EQ(next->statistic("flows_peak"), peak);
     sharded = std::move(next);
     const auto first = static_cast<std::ptrdiff_t>(i * part);
     const auto end = i + 1 == kCounts.size() ? std::ssize(traffic.frames) : first + static_cast<std::ptrdiff_t>(part);

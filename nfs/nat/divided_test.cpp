@@ -7,6 +7,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -407,9 +408,62 @@ TEST(ChangeOfShards, limits_that_a_shard_has_reached_end_no_mapping) {
   EXPECT_EQ(four.statistic("mappings"), one.statistic("mappings"));
   EXPECT_EQ(four.statistic("sessions"), one.statistic("sessions"));
   EXPECT_GT(four.statistic("mappings"), 15U);
+  EXPECT_EQ(four.statistic("mappings_peak"), one.statistic("mappings_peak"));
   DividedNat again(yaml, 1);
   again.take_over(four);
   EXPECT_EQ(again.statistic("mappings"), one.statistic("mappings"));
+  EXPECT_EQ(again.statistic("mappings_peak"), one.statistic("mappings_peak"));
+}
+
+TEST(ChangeOfShards, a_shard_beyond_its_part_of_a_limit_makes_no_mapping) {
+  const std::string yaml = concat(kOneAddress, "max_mappings: 40\ntimeouts: {udp: 300}\n");
+  const auto send = [](DividedNat& nat, std::uint32_t flow, std::uint64_t second) {
+    const auto port = static_cast<std::uint16_t>(5000 + flow);
+    return nat.send(udp(kHost, port, kServer, 53), kStart + second * kSecond).drop_reason;
+  };
+  DividedNat one(yaml, 1);
+  for (std::uint32_t flow = 0; flow < 40; ++flow) {
+    EXPECT_EQ(send(one, flow, 0), "");
+  }
+  DividedNat four(yaml, 4);
+  four.take_over(one);
+  for (std::uint32_t flow = 0; flow < 20; ++flow) {
+    EXPECT_EQ(send(four, flow, 200), "");
+  }
+  EXPECT_EQ(send(four, 50, 400), "pool_exhausted") << "20 are left, and 10 are its part";
+  EXPECT_EQ(send(four, 51, 600), "");
+  EXPECT_LE(four.statistic("mappings"), 10U);
+}
+
+TEST(ChangeOfShards, a_peak_is_counted_once) {
+  constexpr std::uint32_t kHosts = 60;
+  auto nat = std::make_unique<DividedNat>(kOneAddress, 1);
+  std::uint64_t now_ns = kStart;
+  for (const std::uint32_t shards : {1U, 4U, 1U, 3U}) {
+    auto next = std::make_unique<DividedNat>(kOneAddress, shards);
+    next->take_over(*nat);
+    nat = std::move(next);
+    now_ns += 1000 * kSecond;  // the last ones have ended
+    for (std::uint32_t i = 0; i < kHosts; ++i) {
+      nat->send(udp(kHost + i, 1234, kServer, 53), now_ns);
+    }
+    EXPECT_EQ(nat->statistic("mappings_peak"), kHosts) << shards;
+  }
+}
+
+TEST(ChangeOfShards, counts_continue) {
+  DividedNat before(concat(kOneAddress, "echo_rate: 2\n"), 2);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    before.send(echo_request(kServer + i, kExternal, 7), kStart);
+  }
+  const std::uint64_t replies = before.statistic("echo_replies");
+  EXPECT_GT(replies, 0U);
+  for (const std::uint32_t shards : {1U, 2U, 3U}) {
+    DividedNat from(concat(kOneAddress, "echo_rate: 2\n"), shards);
+    from.take_over(before);
+    EXPECT_EQ(from.statistic("echo_replies"), replies) << shards;
+    EXPECT_EQ(from.statistic("echo_replies_over_rate"), 20 - replies) << shards;
+  }
 }
 
 TEST(ChangeOfShards, idle_time_counts_from_the_last_packet_in_any_shard) {

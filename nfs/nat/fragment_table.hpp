@@ -3,8 +3,10 @@
 
 #include <catena/nf/portable.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "hash_index.hpp"
@@ -89,15 +91,25 @@ class DatagramTable {
     evicted_ = evicted;
   }
 
-  /// Adds the datagrams of another table, but not its count of evicted ones.
-  void add_all(DatagramTable const& other) {
-    for (std::uint32_t i = 0; i < other.ring_.size(); ++i) {
-      Entry const& entry = other.ring_[(other.next_ + i) % other.ring_.size()];  // oldest first
-      if (entry.is_indexed) {
-        remember(entry.key, entry.decision, entry.since_s);
+  /// Takes over the datagrams of other tables, of too many the latest ones. For a table never used before.
+  void take_over(std::span<DatagramTable const* const> before) {
+    std::vector<Entry const*> entries;
+    for (DatagramTable const* const table : before) {
+      for (std::uint32_t i = 0; i < table->ring_.size(); ++i) {
+        Entry const& entry = table->ring_[(table->next_ + i) % table->ring_.size()];  // oldest first
+        if (entry.is_indexed) {
+          entries.push_back(&entry);
+        }
       }
     }
+    std::ranges::stable_sort(entries, {}, &Entry::since_s);
+    const std::size_t too_many = entries.size() - std::min(entries.size(), ring_.size());
+    for (Entry const* const entry : std::span(entries).subspan(too_many)) {
+      remember(entry->key, entry->decision, entry->since_s);
+    }
   }
+  /// Adds the count of evicted datagrams of a table that others have taken over.
+  void add_evicted(DatagramTable const& before) { evicted_ += before.evicted_; }
 
   /// Entries removed before their expiry.
   std::uint64_t evicted() const { return evicted_; }

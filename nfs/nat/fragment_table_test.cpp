@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace catena::nat {
 namespace {
 
@@ -54,6 +56,22 @@ TEST(FragmentTable, the_same_datagram_over_and_over_stays_findable) {
     EXPECT_EQ(table.find(key(7), i)->source, i);
   }
   EXPECT_EQ(table.evicted(), 0U);
+}
+
+TEST(FragmentTable, of_several_tables_the_latest_datagrams_are_taken_over) {
+  FragmentTable busy(4);
+  FragmentTable idle(4);
+  for (std::uint16_t id = 0; id < 4; ++id) {
+    idle.remember(key(id), {id, id}, id);
+    busy.remember(key(static_cast<std::uint16_t>(10 + id)), {id, id}, 100U + id);
+  }
+  FragmentTable table(4);
+  const std::array<FragmentTable const*, 2> before{&busy, &idle};
+  table.take_over(before);
+  for (std::uint16_t id = 0; id < 4; ++id) {
+    EXPECT_TRUE(table.find(key(static_cast<std::uint16_t>(10 + id)), 103).has_value()) << id;
+  }
+  EXPECT_EQ(table.evicted(), 0U) << "those were too old anyway";
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ void MappingTable::expire(std::uint32_t limit) {
 Mapping const* MappingTable::create(Endpoint const& internal, Remote const& remote) {
   const std::uint32_t number = external_number_of(internal.address);
   PortPool& pool = pool_of(number, internal.protocol);
-  if (first_free_ == kNone || pool.free_count() == 0) {
+  if (is_full() || pool.free_count() == 0) {
     expire(kNoLimit);
   }
   if (!make_room(number, internal.protocol)) {
@@ -297,12 +297,14 @@ void MappingTable::make_room_for(std::span<const std::vector<MovedSession>> sess
     }
   }
   Settings settings = settings_;
-  settings.max_mappings = std::max(settings.max_mappings, static_cast<std::uint32_t>(mappings.size()));
-  settings.further_sessions = std::max(settings.further_sessions, static_cast<std::uint32_t>(count - mappings.size()));
-  if (settings != settings_) {
+  Settings larger = settings_;
+  larger.max_mappings = std::max(larger.max_mappings, static_cast<std::uint32_t>(mappings.size()));
+  larger.further_sessions = std::max(larger.further_sessions, static_cast<std::uint32_t>(count - mappings.size()));
+  if (larger != settings) {
     std::vector<PortPool> pools = std::move(pools_);  // others may have taken ports from them
-    *this = MappingTable(settings);
+    *this = MappingTable(larger);
     pools_ = std::move(pools);
+    settings_ = std::move(settings);  // the space is for these mappings, and not for new ones
   }
 }
 
@@ -360,11 +362,12 @@ std::vector<MappingTable::ExternalPort> MappingTable::take_over(std::span<Mappin
       }
     }
   }
+  counts_.peak = counts_.live;
   return moved;
 }
 
 void MappingTable::add_counts(MappingTable const& before) {
-  counts_.peak += before.counts_.peak;
+  counts_.peak += before.counts_.peak - before.counts_.live;  // who took over a mapping has counted it
   counts_.created += before.counts_.created;
   counts_.expired += before.counts_.expired;
   counts_.half_open_evicted += before.counts_.half_open_evicted;
@@ -383,7 +386,7 @@ bool MappingTable::make_room(std::uint32_t external_number, Protocol protocol) {
     }
     evict(oldest);
   }
-  if (first_free_ == kNone) {
+  if (is_full()) {
     if (half_open_.oldest() == kNone) {
       return false;
     }

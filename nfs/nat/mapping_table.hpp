@@ -144,7 +144,7 @@ class MappingTable {
   void give_away(ExternalPort const& port) {
     pool_of(port.address_number, port.endpoint.protocol).take_exactly(port.endpoint.port);
   }
-  /// Adds the counts of a table whose mappings others have taken over.
+  /// Adds the counts of a table whose mappings other tables have taken over, once this one has its part.
   void add_counts(MappingTable const& before);
 
   /// Saves settings, mappings and sessions for another table.
@@ -202,6 +202,7 @@ class MappingTable {
     return &sessions_.mapping(position);
   }
   void expire(std::uint32_t limit);
+  bool is_full() const { return counts_.live >= settings_.max_mappings; }
   bool make_room(std::uint32_t external_number, Protocol protocol);
   void evict(std::uint32_t position);
   void release(std::uint32_t position);

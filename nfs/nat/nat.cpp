@@ -185,10 +185,17 @@ void Nat::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& /
   } else {
     take_tables(before);
   }
-  // the sharder has forgotten first fragments: later ones come to any shard
+  std::vector<FragmentTable const*> fragments;
   for (nf::Nf* const each : before) {
-    fragments_.add_all(static_cast<Nat&>(*each).fragments_);
+    auto const& old = static_cast<Nat const&>(*each);
+    fragments.push_back(&old.fragments_);
+    if (shard_ == 0) {
+      fragments_.add_evicted(old.fragments_);
+      echo_replies_ += old.echo_replies_;
+      echo_replies_over_rate_ += old.echo_replies_over_rate_;
+    }
   }
+  fragments_.take_over(fragments);  // the sharder has forgotten first ones: later ones come to any shard
 }
 
 /// The mappings of this shard's hosts.

@@ -197,20 +197,27 @@ ChainRun::ChainRun(chain::ChainConfig config, runtime::RunOptions options, Calle
     auto guest = std::make_shared<Guest>(before->shared_);
     previous_pipeline = {guest->session(), guest};
   }
-  thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
-                         caller = std::move(caller), &registry, before = std::move(previous_pipeline)]() mutable {
-    const LogContext context(shared->name);
-    shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token(),
-                                std::exchange(before, std::nullopt)));
-    if (shared->session != nullptr) {
-      shared->run();
-    }
-  });
+  try {
+    thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
+                           caller = std::move(caller), &registry, before = std::move(previous_pipeline)]() mutable {
+      const LogContext context(shared->name);
+      shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token(),
+                                  std::exchange(before, std::nullopt)));
+      if (shared->session != nullptr) {
+        shared->run();
+      }
+    });
+  } catch (std::system_error const& error) {
+    shared_->made(absl::ResourceExhaustedError(concat("no thread for the chain: ", error.what())));
+  }
 }
 
 ChainRun::~ChainRun() {
   stop();
   constexpr std::chrono::seconds kLimit{10};
+  if (!thread_.joinable()) {
+    return;
+  }
   if (wait(kLimit)) {
     thread_.join();
   } else {

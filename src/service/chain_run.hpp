@@ -51,7 +51,8 @@ class ChainRun {
   ChainRun& operator=(ChainRun const&) = delete;
 
   /// Returns when the chain is ready to run, with its ports and outputs, or has failed. `gone` stops it. Errors: as
-  /// Session::create() with the rights of `caller`; as take_rights_of(); Cancelled if it was stopped.
+  /// Session::create() with the rights of `caller`; as take_rights_of(); ResourceExhausted without a thread for it;
+  /// Cancelled if it was stopped.
   Status wait_until_ready(std::stop_token const& gone = {});
   /// Starts receiving packets. After wait_until_ready(). Cancelled, without starting, if it was stopped;
   /// FailedPrecondition, likewise, if the previous run has ended by itself.

@@ -56,7 +56,13 @@ Caller rights_for(ApplyRecord const& applied, Caller const& caller) {
 
 Result<AppliedChain> ChainSet::apply(std::string const& name, SpecSource const& spec, RequestOptions const& options,
                                      Caller const& caller, std::stop_token const& gone) {
-  CATENA_RETURN_IF_ERROR(applies_.add(caller.uid, table_.quotas(), ApplyRate::Clock::now()));
+  return apply_for(caller.uid, name, spec, options, caller, gone);
+}
+
+Result<AppliedChain> ChainSet::apply_for(uid_t asker, std::string const& name, SpecSource const& spec,
+                                         RequestOptions const& options, Caller const& caller,
+                                         std::stop_token const& gone) {
+  CATENA_RETURN_IF_ERROR(applies_.add(asker, table_.quotas(), ApplyRate::Clock::now()));
   Result<ValidatedSpec> validated = specs_.prepare(spec, options, caller, gone);
   CATENA_RETURN_IF_ERROR(as_callers(validated.status()));
   ApplyRecord applied = applied_of(*validated, spec, options, caller);
@@ -126,14 +132,14 @@ Result<AppliedChain> ChainSet::start(std::string const& name, RequestOptions con
   CATENA_ASSIGN_OR_RETURN(const SpecSource spec, specs_.source_of(entry.applied));
   RequestOptions options = with_options(consents, entry.applied.options);
   CATENA_RETURN_IF_ERROR(limit_start(entry, options, client));
-  return apply(name, spec, options, rights_for(entry.applied, client.caller), gone);
+  return apply_for(client.caller.uid, name, spec, options, rights_for(entry.applied, client.caller), gone);
 }
 
 Result<AppliedChain> ChainSet::reload(std::string const& name, RequestOptions const& consents, Client const& client,
                                       std::stop_token const& gone) {
   CATENA_ASSIGN_OR_RETURN(const ChainEntry entry, table_.find(name, client));
-  return apply(name, {entry.applied.file}, with_options(consents, entry.applied.options),
-               rights_for(entry.applied, client.caller), gone);
+  return apply_for(client.caller.uid, name, {entry.applied.file}, with_options(consents, entry.applied.options),
+                   rights_for(entry.applied, client.caller), gone);
 }
 
 Result<AppliedChain> ChainSet::restart(std::string const& name, RequestOptions const& consents, Client const& client,
@@ -143,7 +149,7 @@ Result<AppliedChain> ChainSet::restart(std::string const& name, RequestOptions c
   RequestOptions options = with_options(consents, entry.applied.options);
   options.restarts = true;
   CATENA_RETURN_IF_ERROR(limit_start(entry, options, client));
-  return apply(name, spec, options, rights_for(entry.applied, client.caller), gone);
+  return apply_for(client.caller.uid, name, spec, options, rights_for(entry.applied, client.caller), gone);
 }
 
 Result<AppliedChain> ChainSet::rollback(std::string const& name, std::string const& id, RequestOptions consents,
@@ -152,7 +158,8 @@ Result<AppliedChain> ChainSet::rollback(std::string const& name, std::string con
   CATENA_ASSIGN_OR_RETURN(SpecRevision revision, specs_.earlier(entry, id));
   consents.over_file = revision.source.options;
   std::string file = revision.source.file;
-  return apply(name, {std::move(file), std::move(revision)}, consents, rights_for(entry.applied, client.caller), gone);
+  return apply_for(client.caller.uid, name, {std::move(file), std::move(revision)}, consents,
+                   rights_for(entry.applied, client.caller), gone);
 }
 
 Result<std::vector<RevisionInfo>> ChainSet::history(std::string const& name, Client const& client) const {

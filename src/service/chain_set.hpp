@@ -151,6 +151,9 @@ class ChainSet {
   bool end_all(std::chrono::milliseconds limit);
 
  private:
+  /// apply(), asked for by user `asker`, with the rights of `caller`.
+  Result<AppliedChain> apply_for(uid_t asker, std::string const& name, SpecSource const& spec,
+                                 RequestOptions const& options, Caller const& caller, std::stop_token const& gone);
   Result<ChainTable::Held> hold_ended(std::string const& name, Client const& client);
   Status limit_start(ChainEntry const& entry, RequestOptions& options, Client const& client) const;
   ChainView view_of(ChainEntry const& entry) const;

@@ -12,11 +12,12 @@ namespace {
 
 Status is_ending_error() { return absl::UnavailableError("the service is ending"); }
 
-/// Except for the number of chains.
-void add_running(Amounts& used, Amounts const& amounts) {
+/// The amounts of a chain that has `held` and is to have `wanted`, except for the number of chains: it may yet keep
+/// what it has.
+void add_running(Amounts& used, Amounts const& held, Amounts const& wanted) {
   static_assert(kQuotas.front().quota == Quota::kChains);
   for (std::size_t i = 1; i < used.size(); ++i) {
-    used[i] += amounts[i];
+    used[i] += std::max(held[i], wanted[i]);
   }
 }
 
@@ -79,15 +80,15 @@ Status ChainTable::check_room(ValidatedSpec const& validated, Caller const& call
     if (name != validated.config.name && entry.applied.caller.uid == caller.uid) {
       used[0] += 1;
       const auto claimed = wanted.find(name);
-      const bool is_claimed = claimed != wanted.end() && claimed->second.amounts[0] != 0;
-      add_running(used, is_claimed ? claimed->second.amounts : entry.holds_resources() ? entry.amounts : Amounts());
+      add_running(used, entry.holds_resources() ? entry.amounts : Amounts(),
+                  claimed != wanted.end() ? claimed->second.amounts : Amounts());
     }
   }
   for (auto const& [name, operation] : wanted) {
     if (name != validated.config.name && operation.uid == caller.uid && operation.amounts[0] != 0 &&
         !chains_.contains(name)) {
       used[0] += 1;
-      add_running(used, operation.amounts);
+      add_running(used, {}, operation.amounts);
     }
   }
   return quotas_.check(caller.uid, used, amounts_of(validated.config, validated.options));

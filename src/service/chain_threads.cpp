@@ -5,7 +5,10 @@
 
 #include <catena/core/text.hpp>
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -33,7 +36,11 @@ Status ChainThreads::run(std::string const& chain, std::function<void()> work) {
   try {
     found->second.thread = std::thread([this, chain, &state = found->second, work = std::move(work)]() mutable {
       const LogContext context(chain);
-      std::exchange(work, nullptr)();  // with what it holds
+      try {
+        std::exchange(work, nullptr)();        // with what it holds
+      } catch (std::exception const& error) {  // out of memory, or of threads: other chains run on
+        spdlog::error("{}: {}", chain, error.what());
+      }
       const std::lock_guard end(mutex_);
       state.has_ended = true;
       ended_.notify_all();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,13 @@ TEST(ChainThreads, what_work_holds_is_given_back_with_its_end) {
   ASSERT_TRUE(threads.run("a", [held = std::move(held)] {}).ok());
   ASSERT_TRUE(threads.wait(Clock::now() + kLong));
   EXPECT_TRUE(watched.expired());
+}
+
+TEST(ChainThreads, work_that_throws_ends_nothing_else) {
+  ChainThreads threads;
+  ASSERT_TRUE(threads.run("a", [] { throw std::bad_alloc(); }).ok());
+  ASSERT_TRUE(threads.wait(Clock::now() + kLong));
+  EXPECT_TRUE(threads.run("a", [] {}).ok());
 }
 
 }  // namespace

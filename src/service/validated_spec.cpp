@@ -123,13 +123,17 @@ Result<ValidatedSpec> prepare_here(SpecSource const& spec, RequestOptions const&
 Result<ValidatedSpec> prepare(SpecSource const& spec, RequestOptions const& options, Caller const& caller,
                               nf::Registry const& registry) {
   Result<ValidatedSpec> validated = absl::UnknownError("");
-  std::thread([&] {
-    try {
-      validated = prepare_here(spec, options, caller, registry);
-    } catch (std::exception const& error) {
-      validated = absl::ResourceExhaustedError(error.what());
-    }
-  }).join();
+  try {
+    std::thread([&] {
+      try {
+        validated = prepare_here(spec, options, caller, registry);
+      } catch (std::exception const& error) {
+        validated = absl::ResourceExhaustedError(error.what());
+      }
+    }).join();
+  } catch (std::system_error const& error) {
+    return absl::ResourceExhaustedError(concat("no thread to read the spec: ", error.what()));
+  }
   return validated;
 }
 

@@ -40,7 +40,7 @@ struct ValidatedSpec {
 /// Reads and checks a spec with the rights of `caller`, in its own thread.
 /// Errors: as load_chain(), run_options_of() and check(); InvalidArgument if packets or lines use a standard stream,
 /// which belongs to the service; PermissionDenied for a DPDK device named by an unprivileged caller;
-/// FailedPrecondition if a file of an earlier spec has another content now.
+/// FailedPrecondition if a file of an earlier spec has another content now; ResourceExhausted without a thread.
 Result<ValidatedSpec> prepare(SpecSource const& spec, RequestOptions const& options, Caller const& caller,
                               nf::Registry const& registry);
 

@@ -79,6 +79,7 @@ class Quotas(TenantTest):
         for _ in range(2):
             self.attacker.applied(self.attacker.chain("a"))
         self.assert_refused("applies_per_minute", 2, 2, 1, self.attacker.apply(self.attacker.chain("a")))
+        self.assertEqual(self.service.ask("POST", "/v1/chains/a/restart")[0], 200, "root's, and so not counted")
         for _ in range(5):
             self.assertEqual(self.attacker.ask("GET", "/v1/chains/a")[0], 200)
         for _ in range(3):
