@@ -16,7 +16,7 @@
 namespace catena::sandbox {
 
 /// Users for sandboxed processes of root: without such a user a process could be read or killed by every other process
-/// of its user on this machine. The range is one that no distribution assigns.
+/// of its user on this machine. No distribution assigns users of this range.
 struct UserRange {
   std::uint32_t first = 1'900'000'000;
   std::uint32_t count = 65'536;
