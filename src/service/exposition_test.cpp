@@ -25,7 +25,7 @@ ChainView chain(std::string const& name) {
   return view;
 }
 
-Result<Quotas> quotas_of(std::string const& text) {
+Result<Quotas> series_quotas(std::string const& text) {
   const std::string file = std::filesystem::temp_directory_path() / concat("series-", ::getpid(), ".yaml");
   std::ofstream(file) << text;
   Result<Quotas> quotas = Quotas::load(file);
@@ -121,17 +121,17 @@ TEST(Exposition, every_metric_has_a_help_text) {
 }
 
 TEST(Exposition, a_user_has_so_many_series_and_others_have_theirs) {
-  constexpr uid_t kUser = 3001;
+  constexpr uid_t kTenant = 3001;
   std::vector<ChainView> chains{chain("a"), chain("b"), chain("c"), chain("d")};
   for (ChainView& view : chains) {
     for (const char* name : {"x", "y", "z"}) {
       view.counts.add("catena_nf_statistic", {{"name", name}}, 1);
     }
   }
-  const Result<Quotas> quotas = quotas_of("users: {3001: {metric_series: 4}}\n");
+  const Result<Quotas> quotas = series_quotas("users: {3001: {metric_series: 4}}\n");
   ASSERT_TRUE(quotas.ok()) << quotas.status().message();
-  chains[0].applied.caller.uid = chains[1].applied.caller.uid = kUser;
-  chains[2].applied.caller.uid = kUser + 1;
+  chains[0].applied.caller.uid = chains[1].applied.caller.uid = kTenant;
+  chains[2].applied.caller.uid = kTenant + 1;
   const std::string text = exposition(chains, {}, {"1", 0, *quotas});
   EXPECT_THAT(text, HasSubstr("catena_nf_statistic{chain=\"a\",name=\"z\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("catena_nf_statistic{chain=\"b\",name=\"x\"} 1\n"));
@@ -147,7 +147,7 @@ TEST(Exposition, a_histogram_counts_with_its_buckets) {
   ChainView view = chain("a");
   view.report.emplace();
   view.applied.caller.uid = 3001;
-  const Result<Quotas> quotas = quotas_of("default: {metric_series: 20}\n");
+  const Result<Quotas> quotas = series_quotas("default: {metric_series: 20}\n");
   ASSERT_TRUE(quotas.ok()) << quotas.status().message();
   const std::string text = exposition({view}, {}, {"1", 0, *quotas});
   EXPECT_THAT(text, Not(HasSubstr("catena_latency_seconds")));

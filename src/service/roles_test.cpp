@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uid_t kUser = 3001;
+constexpr uid_t kMember = 3001;
 constexpr gid_t kGroup = 4001;
 constexpr gid_t kOtherGroup = 4002;
 
@@ -27,7 +27,7 @@ Result<Roles> roles_of(std::string const& text) {
   return roles;
 }
 
-Caller caller(std::vector<gid_t> groups = {}) { return {kUser, kUser, std::move(groups)}; }
+Caller caller(std::vector<gid_t> groups = {}) { return {kMember, kMember, std::move(groups)}; }
 
 TEST(Roles, a_user_is_an_owner_without_a_file) {
   EXPECT_EQ(Roles().of(caller()), Role::kOwner);
@@ -41,7 +41,7 @@ TEST(Roles, the_user_counts_before_his_groups_and_these_before_the_default) {
   const Result<Roles> by_group = roles_of("default: owner\ngroups: {4001: reader, 4002: operator}\n");
   ASSERT_TRUE(by_group.ok()) << by_group.status().message();
   EXPECT_EQ(by_group->of(caller({kGroup})), Role::kReader);
-  EXPECT_EQ(by_group->of({kUser, kGroup, {}}), Role::kReader) << "the first group, too";
+  EXPECT_EQ(by_group->of({kMember, kGroup, {}}), Role::kReader) << "the first group, too";
   EXPECT_EQ(by_group->of(caller({kOtherGroup, kGroup})), Role::kOperator);
   EXPECT_EQ(by_group->of(caller()), Role::kOwner);
   EXPECT_EQ(roles_of("default: reader\n")->of(caller()), Role::kReader);
