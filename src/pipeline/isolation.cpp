@@ -108,13 +108,14 @@ Result<std::shared_ptr<nf_process::NfProcess>> start_process(std::span<const cha
                                                              NfProcesses const& processes,
                                                              std::span<const std::string> plugins,
                                                              std::span<const std::vector<nf::NamedOutput>> outputs,
-                                                             bool is_trial) {
+                                                             std::vector<std::string> label, bool is_trial) {
   chain::NfConfig const& first = group.front();
   nf_process::ProcessOptions process;
   process.program = processes.program;
   process.group = first.group;
   process.name = first.group.empty() ? first.name : concat("group ", first.group);
   process.position = first.position;
+  process.label = std::move(label);
   process.is_trial = is_trial;
   process.memory_bytes = std::uint64_t{first.memory_mb} << 20U;
   process.cpus = first.cpus;
@@ -186,7 +187,8 @@ Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, NfProces
   const nf::NamedFiles collector;
   const std::vector<nf::NamedOutput> outputs = outputs_of(config, nf::Registry(), collector);
   CATENA_RETURN_IF_ERROR(chain::check_written_for_process(collector.files()));
-  CATENA_ASSIGN_OR_RETURN(auto process, start_process(alone, processes, {&config.plugin, 1}, {&outputs, 1}, true));
+  CATENA_ASSIGN_OR_RETURN(auto process,
+                          start_process(alone, processes, {&config.plugin, 1}, {&outputs, 1}, {"trial"}, true));
   CATENA_ASSIGN_OR_RETURN(const auto nf, add_nf(std::move(process), 0, config, config.plugin, outputs));
   nf_process::Setup setup = setup_of(alone, chain);
   if (setup.unit_packets == chain::kAutoUnitPackets) {
@@ -216,8 +218,9 @@ bool needs_servers(chain::ChainConfig const& chain) {
   });
 }
 
-Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
-                                          nf::Registry const& registry, nf::NamedFiles const& collector) {
+Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group, std::vector<std::string> label,
+                                          RunOptions const& options, nf::Registry const& registry,
+                                          nf::NamedFiles const& collector) {
   if (options.processes.program.empty()) {
     return at(group.front(), absl::UnavailableError("this program does not start processes of NFs"));
   }
@@ -236,7 +239,8 @@ Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group
     std::error_code error;
     plugins.push_back(origin.empty() ? config.plugin : std::filesystem::canonical(origin, error).string());
   }
-  CATENA_ASSIGN_OR_RETURN(const auto process, start_process(group, options.processes, plugins, outputs, false));
+  CATENA_ASSIGN_OR_RETURN(const auto process,
+                          start_process(group, options.processes, plugins, outputs, std::move(label), false));
   // what one process writes no second one writes beside it, and the part of a GPU that an NF is given is not divided
   const bool is_one = std::ranges::any_of(outputs, [](auto const& of_nf) { return !of_nf.empty(); }) ||
                       (options.sharing && std::ranges::any_of(group, [](chain::NfConfig const& config) {

@@ -32,11 +32,12 @@ struct MadeNf {
 
 /// Starts the process of an NF, or of the NFs of a group (see chain::group_of()). They may write the outputs named by
 /// their configurations. `registry`: origin of types that are not built in. `collector` is this thread's innermost and
-/// gets the written files. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable if processes of
-/// NFs are impossible here; InvalidArgument if `options` or the configuration need something unsupported for such an
-/// NF.
-Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group, RunOptions const& options,
-                                          nf::Registry const& registry, nf::NamedFiles const& collector);
+/// gets the written files. `label`: as in nf_process::ProcessOptions. Errors, with an NF's position: as
+/// NfProcess::create() and add(); Unavailable if processes of NFs are impossible here; InvalidArgument if `options` or
+/// the configuration need something unsupported for such an NF.
+Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group, std::vector<std::string> label,
+                                          RunOptions const& options, nf::Registry const& registry,
+                                          nf::NamedFiles const& collector);
 
 /// Whether the NF is on a GPU, in a process of its own.
 bool is_on_own_gpu(chain::NfConfig const& config);

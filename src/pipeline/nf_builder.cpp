@@ -50,6 +50,21 @@ std::span<const NfEntry> group_in(std::span<const NfEntry> entries) {
   return entries.first(size);
 }
 
+/// Arguments of the process of a group, for lists of processes: "chain=7 nf=2 shard=0". Numbers, since all users of the
+/// machine can read them.
+std::vector<std::string> label_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain,
+                                  RunOptions const& options, std::uint32_t shard) {
+  std::vector<std::string> label;
+  if (options.processes.chain != 0) {
+    label.push_back(concat("chain=", options.processes.chain));
+  }
+  const auto found = std::ranges::find(chain.nfs, group.front().name, &chain::NfConfig::name);
+  const auto first = static_cast<std::size_t>(found - chain.nfs.begin()) + 1;
+  label.push_back(concat("nf=", first, group.size() == 1 ? "" : concat("-", first + group.size() - 1)));
+  label.push_back(concat("shard=", shard));
+  return label;
+}
+
 Status start_nf(nf::Persistent& persistent, nf::Nf& nf, nf::RunContext const& context) {
   if (auto* portable = dynamic_cast<nf::Portable*>(&nf); portable != nullptr && context.continues) {
     persistent.join(context);
@@ -63,7 +78,7 @@ Status start_nf(nf::Persistent& persistent, nf::Nf& nf, nf::RunContext const& co
 Result<std::vector<MadeNf>> NfBuilder::make(std::span<const chain::NfConfig> group,
                                             nf::NamedFiles const& collector) const {
   if (group.front().isolation == chain::Isolation::kProcess) {
-    return make_isolated(group, *options_, *registry_, collector);
+    return make_isolated(group, label_of(group, *chain_, *options_, 0), *options_, *registry_, collector);
   }
   const auto files = static_cast<std::ptrdiff_t>(collector.files().size());
   const auto keys = static_cast<std::ptrdiff_t>(collector.keys().size());
@@ -90,7 +105,8 @@ Result<std::vector<std::unique_ptr<nf::Instance>>> NfBuilder::replicate(std::spa
   }
   const nf::NamedFiles same_as_the_first_ones;
   CATENA_ASSIGN_OR_RETURN(std::vector<MadeNf> made,
-                          make_isolated(group, *options_, *registry_, same_as_the_first_ones));
+                          make_isolated(group, label_of(group, *chain_, *options_, shard.index), *options_, *registry_,
+                                        same_as_the_first_ones));
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (!are_alike(first[i]->descriptor(), made[i].instance->descriptor())) {
       return absl::DataLossError(

@@ -28,6 +28,12 @@ struct UninspectedReport {
   std::uint64_t packets = 0;
 };
 
+/// The process of an NF in a shard.
+struct NfProcessReport {
+  std::uint32_t shard = 0;
+  std::int32_t pid = 0;
+};
+
 struct NfReport {
   std::string name;
   std::string type;
@@ -40,17 +46,18 @@ struct NfReport {
   std::uint64_t link_local = 0;
   std::vector<UninspectedReport> uninspected;  ///< that occurred
   std::uint64_t kernel_faults = 0;
-  std::uint64_t launches = 0;          ///< on a device
-  std::uint64_t queue_drops = 0;       ///< packets that did not fit into its ring; not in `in`
-  std::uint64_t slow_downs = 0;        ///< signals to upstream NFs because too many packets wait
-  std::uint64_t fasten_ups = 0;        ///< the same when they no longer do
-  std::uint64_t pauses = 0;            ///< of the NF itself
-  std::uint64_t peak_queue = 0;        ///< peak number of packets in its ring
-  std::uint64_t process_restarts = 0;  ///< of an NF in a separate process
-  std::uint64_t process_refusals = 0;  ///< forbidden write requests
-  std::vector<io::NamedCount> drops;   ///< that occurred
-  std::vector<std::string> drop_help;  ///< the meaning of each of `drops`; empty if unknown
-  double busy_seconds = 0;             ///< as in its StageReport
+  std::uint64_t launches = 0;                   ///< on a device
+  std::uint64_t queue_drops = 0;                ///< packets that did not fit into its ring; not in `in`
+  std::uint64_t slow_downs = 0;                 ///< signals to upstream NFs because too many packets wait
+  std::uint64_t fasten_ups = 0;                 ///< the same when they no longer do
+  std::uint64_t pauses = 0;                     ///< of the NF itself
+  std::uint64_t peak_queue = 0;                 ///< peak number of packets in its ring
+  std::vector<NfProcessReport> processes = {};  ///< running ones of an NF in separate processes
+  std::uint64_t process_restarts = 0;           ///< of an NF in a separate process
+  std::uint64_t process_refusals = 0;           ///< forbidden write requests
+  std::vector<io::NamedCount> drops;            ///< that occurred
+  std::vector<std::string> drop_help;           ///< the meaning of each of `drops`; empty if unknown
+  double busy_seconds = 0;                      ///< as in its StageReport
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
   std::string device_error;

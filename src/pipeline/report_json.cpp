@@ -16,6 +16,14 @@ nlohmann::ordered_json object(std::vector<io::NamedCount> const& counts) {
   return json;
 }
 
+nlohmann::ordered_json objects(std::vector<NfProcessReport> const& processes) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (NfProcessReport const& process : processes) {
+    json.push_back({{"shard", process.shard}, {"pid", process.pid}});
+  }
+  return json;
+}
+
 nlohmann::ordered_json objects(std::vector<UninspectedReport> const& kinds) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (UninspectedReport const& kind : kinds) {
@@ -80,6 +88,7 @@ std::string to_json(Report const& report) {
                              {"most_waiting_packets", nf.peak_queue}}},
                            {"launches", nf.launches},
                            {"kernel_faults", nf.kernel_faults},
+                           {"processes", objects(nf.processes)},
                            {"process_restarts", nf.process_restarts},
                            {"process_refusals", nf.process_refusals},
                            {"device_error", nf.device_error},

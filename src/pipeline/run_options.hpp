@@ -27,6 +27,7 @@ struct NfProcesses {
   std::string program;                    ///< path of catena-nf, see find_nf_program(); empty: no NF can have a process
   std::optional<std::uint32_t> uid = {};  ///< user of the processes; nullopt: the default of nf_process::ProcessOptions
   std::optional<std::uint32_t> gid = {};
+  std::uint64_t chain = 0;  ///< number of the chain, in the arguments of its processes; 0: without
   /// Connects the process of NF `nf` to a device server; as ProcessOptions::connect_device.
   std::function<Result<FileDescriptor>(std::string const& nf, std::string const& preference, std::string* why)>
       connect_device = {};

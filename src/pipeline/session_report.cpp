@@ -20,6 +20,19 @@ namespace {
 
 std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
 
+/// `entries`: an NF, in each shard.
+std::vector<NfProcessReport> processes_of(std::span<NfEntry* const> entries) {
+  std::vector<NfProcessReport> processes;
+  for (std::size_t shard = 0; shard < entries.size(); ++shard) {
+    entries[shard]->instance->look([&processes, shard](nf::Nf const& now) {
+      if (auto const* isolated = dynamic_cast<nf_process::IsolatedNf const*>(&now); isolated != nullptr) {
+        processes.push_back({static_cast<std::uint32_t>(shard), isolated->process().pid()});
+      }
+    });
+  }
+  return processes;
+}
+
 }  // namespace
 
 std::optional<plan::Plan> Session::plan() const {
@@ -192,6 +205,9 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
       row.placement = "gpu -> cpu";
       row.device_error = entry->device_stage->device_status().ToString();
     }
+  }
+  if (!end_.has_ended()) {
+    row.processes = processes_of(pipeline_.entries()[nf]);
   }
   if (end_.has_ended()) {
     for (NfEntry const* entry : pipeline_.entries()[nf]) {

@@ -190,7 +190,7 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, runti
 
 ChainRun::ChainRun(chain::ChainConfig config, runtime::RunOptions options, Caller caller, nf::Registry const& registry,
                    std::shared_ptr<ChainRun> const& before)
-    : caller_(caller), registry_(registry), shared_(std::make_shared<Shared>()) {
+    : caller_(caller), number_(options.processes.chain), registry_(registry), shared_(std::make_shared<Shared>()) {
   shared_->name = config.name;
   std::optional<runtime::PreviousPipeline> previous_pipeline;
   if (before != nullptr) {

@@ -78,6 +78,8 @@ class ChainRun {
   /// Whether it ends within `limit`, with ports and outputs closed.
   bool wait(std::chrono::milliseconds limit);
 
+  /// As in the arguments of its processes.
+  std::uint64_t number() const { return number_; }
   ChainState state() const;
   /// Why it failed; else empty.
   std::string error() const;
@@ -98,6 +100,7 @@ class ChainRun {
                            std::function<Result<Out>(runtime::Session&, std::stop_token const&)> const& work);
 
   Caller caller_;
+  std::uint64_t number_;
   nf::Registry const& registry_;
   std::shared_ptr<Shared> shared_;  ///< shared with the thread, which may outlive this
   std::thread thread_;

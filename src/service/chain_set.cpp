@@ -251,6 +251,7 @@ ChainView ChainSet::view_of(ChainEntry const& entry) const {
                  entry.spec.revision,
                  entry.spec.fallback,
                  {},
+                 0,
                  {},
                  {}};
   if (entry.spec.confirm_until) {
@@ -258,6 +259,7 @@ ChainView ChainSet::view_of(ChainEntry const& entry) const {
     view.confirm = std::max(left, std::chrono::seconds(0));
   }
   if (entry.run != nullptr) {
+    view.number = entry.run->number();
     view.state = entry.run->state();
   }
   if (entry.run != nullptr && view.state != ChainState::kStarting) {

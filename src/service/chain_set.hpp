@@ -39,6 +39,7 @@ struct ChainView {
   std::string revision;                         ///< of its spec in the history; empty: it did not run
   std::string fallback;                         ///< why it runs an earlier spec instead of its file; empty: it does not
   std::optional<std::chrono::seconds> confirm;  ///< until it returns to the spec before; nullopt: it does not
+  std::uint64_t number = 0;                     ///< of its last run in this service; 0: it did not run
   std::optional<runtime::Report> report;        ///< of its last run in this service; nullopt: it did not run
   metrics::Snapshot counts;
 };

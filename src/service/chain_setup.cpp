@@ -19,6 +19,7 @@ std::string owner_of(ApplyRecord const& applied) { return concat("user ", applie
 
 Status ChainSetup::set_up(ApplyRecord const& applied, ValidatedSpec& validated) const {
   validated.options.switches = switches_;
+  validated.options.processes.chain = ++last_number_;
   CATENA_RETURN_IF_ERROR(share_device(validated));
   if (servers_ != nullptr) {  // after share_device(), as shared GPUs need the common server
     runtime::use_servers(*servers_, {applied.name, applied.tenant, servers_for_, owner_of(applied)}, validated.options);

@@ -9,6 +9,8 @@
 
 #include <catena/core/status.hpp>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +32,8 @@ class ChainSetup {
         partition_plans_(sharing_ ? std::make_shared<share::PartitionPlans>(sharing_->mode) : nullptr),
         servers_for_(servers_for) {}
 
-  /// Gives a chain its part in these. InvalidArgument if its options contradict the service's.
+  /// Gives a chain its part in these, and a number for lists of processes. InvalidArgument if its options contradict
+  /// the service's.
   Status set_up(ApplyRecord const& applied, ValidatedSpec& validated) const;
   /// Why the chain may not use its device; empty if it may.
   std::string quarantine_of(std::string const& name) const;
@@ -48,6 +51,7 @@ class ChainSetup {
   std::optional<chain::SharingOptions> sharing_;
   std::shared_ptr<share::PartitionPlans> partition_plans_;  ///< of all chains; null without sharing_
   runtime::ServersFor servers_for_;
+  mutable std::atomic<std::uint64_t> last_number_{0};  ///< of a run of a chain
   std::shared_ptr<io::SharedPortRegistry> switches_ = io::make_shared_port_registry();
 };
 

@@ -17,6 +17,7 @@
 #include <catena/nf/persistent.hpp>
 #include <catena/nf/portable.hpp>
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -417,8 +418,9 @@ Status serve(Host& host, std::unique_ptr<Path>& path) {
 }  // namespace
 }  // namespace catena::nf_program
 
-int main(int count, char** /*arguments*/) {
-  if (count != 1 || isatty(catena::nf_process::kControlFd) == 1) {
+int main() {
+  // its arguments are for people: they tell which NF of which chain it is
+  if (::fcntl(catena::nf_process::kControlFd, F_GETFD) < 0 || isatty(catena::nf_process::kControlFd) == 1) {
     static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see docs/concepts.md\n", stderr));
     return 2;
   }

@@ -74,10 +74,23 @@ std::string count_text(Json const& nf, const char* what) {
   return count == 0 ? std::string() : fmt::format(", {} {}", what, count);
 }
 
+/// ", process 4711"; of several shards ", processes 4711, 4712"; empty without.
+std::string processes_text(Json const& nf) {
+  std::vector<std::string> pids;
+  for (Json const& process : nf.value("processes", Json::array())) {
+    pids.push_back(fmt::format("{}", process.value("pid", 0)));
+  }
+  return pids.empty() ? std::string()
+                      : fmt::format(", {} {}", pids.size() == 1 ? "process" : "processes", fmt::join(pids, ", "));
+}
+
 std::string chain_text(Json const& chain) {
   std::string text =
       fmt::format("chain    {}\nstate    {}\nfile     {}\ntenant   {} (user {})\n", chain.value("name", ""),
                   chain.value("state", ""), chain.value("file", ""), chain.value("tenant", ""), chain.value("uid", 0U));
+  if (const Json& number = chain.value("number", Json()); number.is_number()) {
+    text += fmt::format("number   {}\n", number.get<std::uint64_t>());
+  }
   if (const std::string error = error_of(chain); !error.empty()) {
     text += concat("error    ", error, "\n");
   }
@@ -102,10 +115,10 @@ std::string chain_text(Json const& chain) {
   text += fmt::format("rx       {} received {}{}\n", chain["rx"].value("port", ""),
                       chain["rx"].value("received_packets", std::uint64_t{0}), drops_text(chain["rx"]));
   for (Json const& nf : chain.value("nfs", Json::array())) {
-    text += fmt::format("nf       {} ({}) on {}: in {}, passed {}{}{}, busy {:.1f} s{}\n", nf.value("name", ""),
+    text += fmt::format("nf       {} ({}) on {}: in {}, passed {}{}{}, busy {:.1f} s{}{}\n", nf.value("name", ""),
                         nf.value("type", ""), nf.value("on", ""), nf.value("in_packets", std::uint64_t{0}),
                         nf.value("passed_packets", std::uint64_t{0}), count_text(nf, "alerts"),
-                        count_text(nf, "replies"), nf.value("busy_seconds", 0.0), drops_text(nf));
+                        count_text(nf, "replies"), nf.value("busy_seconds", 0.0), processes_text(nf), drops_text(nf));
   }
   if (const Json latency = chain.value("latency_us", Json()); latency.is_object()) {
     text += fmt::format("latency  {:.0f} us at most for half of the packets, {:.0f} us for 99 %\n",

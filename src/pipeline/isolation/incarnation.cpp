@@ -138,6 +138,7 @@ Status run_in_container(ProcessOptions const& options, sandbox::SandboxOptions& 
 Result<sandbox::SandboxOptions> sandbox_for(ProcessOptions const& options) {
   sandbox::SandboxOptions sandbox;
   CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(options, sandbox) : run_in_container(options, sandbox));
+  sandbox.arguments.insert(sandbox.arguments.end(), options.label.begin(), options.label.end());
   // its memory is a part of that of all NFs, options.memory_bytes, and it starts without a place to write
   for (ProcessNeeds::File const& file : eal::needs().files) {
     sandbox.readable.push_back({file.source, file.target});

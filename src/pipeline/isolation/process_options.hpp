@@ -28,6 +28,8 @@ struct ProcessOptions {
   std::string name;      ///< of the NF, for messages; "group X" for several
   std::string position;  ///< "file:line:column" of the first NF, prefix of errors other than an NF's own
   std::string group;     ///< name of the group; empty: the process has one NF
+  /// Arguments of the program, for lists of processes. All users of the machine can read them: no names.
+  std::vector<std::string> label;
   std::vector<ShownFile> files;
   std::string container;  ///< folder of its root file system; empty: it has this machine's /usr
   bool is_trial = false;  ///< only a trial: nothing is opened or written

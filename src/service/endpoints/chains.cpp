@@ -29,6 +29,7 @@ Json json_of(ChainView const& chain) {
                {"file", chain.applied.file},
                {"tenant", chain.applied.tenant},
                {"uid", chain.applied.caller.uid},
+               {"number", chain.number == 0 ? Json() : Json(chain.number)},
                {"options", to_json(chain.applied.options)},
                {"quarantine", text_or_null(chain.quarantine)},
                {"own_device_server", text_or_null(chain.separation)},
