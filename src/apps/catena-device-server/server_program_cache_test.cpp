@@ -48,7 +48,7 @@ class ServerProgramCacheTest : public ::testing::Test {
   }
   Result<std::unique_ptr<device::Device>> start(Trust trust) {
     supervisor_ = device::remote::Supervisor::start(device::testing::server_options()).value();
-    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect("client", trust));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect({"client"}, trust));
     return device::remote::connect(std::move(socket));
   }
   std::vector<ino_t> files() const {

@@ -85,7 +85,7 @@ class StrangersOfAServer : public ::testing::Test {
     }
   }
   Result<std::unique_ptr<device::Device>> client(Trust trust) {
-    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect("client", trust));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor socket, supervisor_->connect({"client"}, trust));
     return device::remote::connect(std::move(socket));
   }
 

@@ -355,9 +355,9 @@ std::vector<nf_process::Started> started_of(Path& path) {
 Status check_statistics(std::vector<nf_process::Started> const& started, Setup const& setup) {
   for (std::size_t nf = 0; nf < started.size(); ++nf) {
     for (std::string const& name : started[nf].statistics) {
-      if (!nf_process::is_metric_word(name)) {
-        return absl::InvalidArgumentError(
-            concat("NF '", setup.nfs[nf].name, "' has a statistic '", name, "'; allowed: a name of a-z, 0-9, _ and -"));
+      if (!nf_process::is_statistic_name(name)) {
+        return absl::InvalidArgumentError(concat("NF '", setup.nfs[nf].name, "' has a statistic '", name,
+                                                 "'; allowed: a name of letters, digits, '_', '-' and '.'"));
       }
     }
   }

@@ -70,9 +70,18 @@ void require(bool is_so) {
   }
 }
 
+/// A word that a metric's label may be.
 std::string name_of(Json const& value) {
   auto name = value.get<std::string>();
-  require(is_metric_word(name));
+  require(!name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
+  }));
+  return name;
+}
+
+std::string statistic_name_of(Json const& value) {
+  auto name = value.get<std::string>();
+  require(is_statistic_name(name));
   return name;
 }
 
@@ -116,7 +125,7 @@ Started started_of(Json const& value) {
       field_use, list_of(value.at("lines"), text_for_people),
       list_of(value.at("refused_rules"),
               [](Json const& rule) { return std::pair(name_for_people(rule.at(0)), rule.at(1).get<std::uint64_t>()); }),
-      value.at("is_portable").get<bool>(), list_of(value.at("statistics"), name_of)};
+      value.at("is_portable").get<bool>(), list_of(value.at("statistics"), statistic_name_of)};
 }
 
 nf::Sharding sharding_of(Json const& value) {
@@ -133,10 +142,10 @@ Status status_of(Json const& value) {
 
 }  // namespace
 
-bool is_metric_word(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
-  });
+bool is_statistic_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxStatisticName &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.'; });
 }
 
 std::string to_json(StartRequest const& wanted) { return dump({{"type", wanted.type}, {"plugin", wanted.plugin}}); }

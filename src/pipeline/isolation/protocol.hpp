@@ -156,12 +156,12 @@ struct Ended {
   Status status;
 };
 
-/// Whether it may be the name of a drop reason or a statistic: a word of a-z, 0-9, _ and -. Any thread.
-bool is_metric_word(std::string_view name);
+/// Whether it may be the name of a statistic: at most 256 letters, digits, '_', '-' and '.'. Any thread.
+bool is_statistic_name(std::string_view name);
 
 // Texts of frames. Readers return DataLoss if the text is malformed, has too many elements, or is not about `nfs` NFs.
-// Names of drop reasons, and of statistics of Started, must be metric words; other text must be printable and of
-// limited length.
+// Names of drop reasons must be valid in metrics, those of Started::statistics is_statistic_name(); other text must be
+// printable and of limited length.
 std::string to_json(StartRequest const& wanted);
 std::string to_json(NfInfo const& described);
 std::string to_json(Setup const& setup);

@@ -311,7 +311,7 @@ TEST_P(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
   EXPECT_TRUE(death.is_fault);
   EXPECT_THAT(death.reason, HasSubstr(concat("has not ended within ", kLaunchLimit.count(), " ms")));
   ASSERT_EQ(death.suspects.size(), 1U);
-  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].client.name, "hostile");
   EXPECT_EQ(death.suspects[0].kernels, "endless");
   Worker again(client_again("honest"));
   EXPECT_EQ(again.fill(2), absl::OkStatus());
@@ -327,7 +327,7 @@ TEST_P(DeviceServer, a_kernel_that_traps_ends_the_server_alone_and_is_named) {
   const Supervisor::Death death = deaths().next();
   EXPECT_TRUE(death.is_fault) << death.reason;
   ASSERT_EQ(death.suspects.size(), 1U);
-  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].client.name, "hostile");
   EXPECT_EQ(death.suspects[0].kernels, "trap");
 }
 
@@ -438,7 +438,7 @@ TEST_P(DeviceServer, an_endless_kernel_is_not_blamed_on_who_waits_for_the_end_of
   const Supervisor::Death death = deaths().next();
   EXPECT_THAT(death.reason, HasSubstr(concat("has not ended within ", kLaunchLimit.count(), " ms")));
   ASSERT_EQ(death.suspects.size(), 1U);
-  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].client.name, "hostile");
 }
 
 /// A client that may send anything.
@@ -799,7 +799,7 @@ TEST_P(DeviceServer, who_starts_an_endless_kernel_and_breaks_the_ring_behind_it_
   forger.put(page, both.bytes(), both.bytes().size());
   const Supervisor::Death death = deaths().next();
   ASSERT_EQ(death.suspects.size(), 1U) << death.reason;
-  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].client.name, "hostile");
   EXPECT_EQ(death.suspects[0].kernels, "endless");
 }
 
