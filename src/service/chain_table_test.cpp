@@ -13,7 +13,7 @@
 namespace catena::service {
 namespace {
 
-constexpr uid_t kUser = 3001;
+constexpr uid_t kUserOfChains = 3001;
 
 class ChainTableTest : public ::testing::Test {
  protected:
@@ -29,11 +29,11 @@ class ChainTableTest : public ::testing::Test {
     spec.config.name = spec.config.tenant = name;
     spec.config.tuning.pool_slots = megabytes * 512;
     spec.options.workers = 1;
-    spec.caller = {kUser, kUser, {}};
+    spec.caller = {kUserOfChains, kUserOfChains, {}};
     return spec;
   }
   Result<ChainTable::Held> reserve(ValidatedSpec const& validated) {
-    ApplyRecord applied{validated.config.name, validated.config.tenant, kUser, "", {}, validated.caller};
+    ApplyRecord applied{validated.config.name, validated.config.tenant, kUserOfChains, "", {}, validated.caller};
     return table_.reserve(validated, applied);
   }
   chain::ChainConfig any_chain() const {
@@ -47,7 +47,7 @@ class ChainTableTest : public ::testing::Test {
   /// Puts a chain that has its memory.
   void put(ValidatedSpec const& validated) {
     ChainEntry entry{};
-    entry.applied = {validated.config.name, validated.config.tenant, kUser, "", {}, validated.caller};
+    entry.applied = {validated.config.name, validated.config.tenant, kUserOfChains, "", {}, validated.caller};
     entry.run = std::make_shared<ChainRun>(any_chain(), runtime::RunOptions(), own_user(), registry_);
     const Status ready = entry.run->wait_until_ready();
     ASSERT_TRUE(ready.ok()) << ready;
