@@ -43,8 +43,8 @@ class AffectedFiles(unittest.TestCase):
         environment = {**os.environ, "CATENA_BASE": base}
         return subprocess.run(command, cwd=self.tree, env=environment, capture_output=True, text=True, check=False)
 
-    def affected(self):
-        done = self.run_tool("tools/affected-files", "src/*.cpp")
+    def affected(self, *options):
+        done = self.run_tool("tools/affected-files", *options, "src/*.cpp")
         self.assertEqual(done.returncode, 0, done.stderr)
         return set(done.stdout.split())
 
@@ -65,8 +65,20 @@ class AffectedFiles(unittest.TestCase):
         self.assertLessEqual({"src/a/a.cpp"}, self.affected())
         self.assertNotIn("src/c/c.cpp", self.affected())
 
+    def test_of_those_that_include_a_changed_header_one_is_enough_its_own_source_if_there_is_one(self):
+        self.write("src/a/a.hpp", "#pragma once\nint a;\n")
+        self.assertEqual(self.affected("--one-reader"), {"src/a/a.cpp"})
+        self.write("src/c/c.hpp", "#pragma once\n")
+        self.assertEqual(self.affected("--one-reader"), {"src/a/a.cpp"}, "nobody includes the other")
+        self.write("src/b/b.cpp", '#include "b/b.hpp"\n#include "c/c.hpp"\n')
+        self.assertEqual(self.affected("--one-reader"), {"src/a/a.cpp", "src/b/b.cpp"})
+        self.write("src/a/CMakeLists.txt", "\n")
+        self.assertEqual(self.affected("--one-reader"), {"src/a/a.cpp", "src/b/b.cpp"})
+        self.write(".clang-tidy", "# x\n")
+        self.assertEqual(self.affected("--one-reader"), SOURCES)
+
     def test_what_decides_about_every_file(self):
-        for name in ("CMakeLists.txt", ".clang-tidy", "cmake/x.cmake", "tools/check-tidy", "tools/affected-files",
+        for name in ("CMakeLists.txt", ".clang-tidy", "cmake/x.cmake", "tools/check-headers", "tools/tidy-runner",
                      "tools/debian-packages.txt"):
             with self.subTest(name):
                 self.setUp()
