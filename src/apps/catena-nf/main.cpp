@@ -344,19 +344,17 @@ std::vector<nf_process::Started> started_of(Path& path) {
       nf.refused_rules.emplace_back(reason, count);
     }
     nf.is_portable = dynamic_cast<nf::Portable const*>(&instance->nf()) != nullptr;
-    for (nf::Statistic const& statistic : instance->nf().statistics()) {
-      nf.statistics.push_back(statistic.name);
-    }
   }
   return started;
 }
 
 /// Each name of a statistic is a series of metrics.
-Status check_statistics(std::vector<nf_process::Started> const& started, Setup const& setup) {
-  for (std::size_t nf = 0; nf < started.size(); ++nf) {
-    for (std::string const& name : started[nf].statistics) {
-      if (!nf_process::is_statistic_name(name)) {
-        return absl::InvalidArgumentError(concat("NF '", setup.nfs[nf].name, "' has a statistic '", name,
+Status check_statistics(Path& path, Setup const& setup) {
+  const auto instances = path.instances();
+  for (std::size_t nf = 0; nf < instances.size(); ++nf) {
+    for (nf::Statistic const& statistic : instances[nf]->nf().statistics()) {
+      if (!nf_process::is_statistic_name(statistic.name)) {
+        return absl::InvalidArgumentError(concat("NF '", setup.nfs[nf].name, "' has a statistic '", statistic.name,
                                                  "'; allowed: a name of letters, digits, '_', '-' and '.'"));
       }
     }
@@ -399,11 +397,10 @@ Status serve(Host& host, std::unique_ptr<Path>& path) {
           return host.tell(Call::kRefused, nf_process::to_json(made.status()));
         }
         path = *std::move(made);
-        const std::vector<nf_process::Started> started = started_of(*path);
-        if (const Status named = check_statistics(started, setup); !named.ok()) {
+        if (const Status named = check_statistics(*path, setup); !named.ok()) {
           return host.tell(Call::kRefused, nf_process::to_json(named));
         }
-        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started)));
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(*path))));
         if (setup.waits_for_state) {
           CATENA_RETURN_IF_ERROR(go_on(host, path->instances(), setup.context));
         }

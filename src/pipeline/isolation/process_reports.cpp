@@ -18,16 +18,12 @@ void ProcessReports::add_nf() {
   const std::scoped_lock lock(mutex_);
   started_.emplace_back();
   statistics_.emplace_back();
+  statistic_names_.emplace_back();
 }
 
 void ProcessReports::set_started(std::vector<Started> started, pid_t pid, std::shared_ptr<Connection> connection) {
   const std::scoped_lock lock(mutex_);
   started_ = std::move(started);
-  if (statistic_names_.empty()) {
-    for (Started const& nf : started_) {
-      statistic_names_.emplace_back(nf.statistics.begin(), nf.statistics.end());
-    }
-  }
   pid_ = pid;
   new_connection_ = std::move(connection);
   is_delayed_ = false;
@@ -37,9 +33,16 @@ void ProcessReports::set_started(std::vector<Started> started, pid_t pid, std::s
 void ProcessReports::set_statistics(NfStatistics statistics) {
   const std::scoped_lock lock(mutex_);
   const std::size_t nf = statistics.nf;
-  std::erase_if(statistics.statistics, [&names = statistic_names_[nf]](nf::Statistic const& statistic) {
-    return !names.contains(statistic.name);
-  });
+  std::set<std::string>& names = statistic_names_[nf];
+  if (names.empty()) {
+    for (nf::Statistic const& statistic : statistics.statistics) {
+      if (is_statistic_name(statistic.name)) {
+        names.insert(statistic.name);
+      }
+    }
+  }
+  std::erase_if(statistics.statistics,
+                [&names](nf::Statistic const& statistic) { return !names.contains(statistic.name); });
   statistics_[nf] = std::move(statistics);
 }
 

@@ -26,9 +26,10 @@ class ProcessReports {
  public:
   /// Of an NF added to the process.
   void add_nf();
-  /// A new incarnation has started: its connection can be taken. The first one fixes the names of the statistics.
+  /// A new incarnation has started: its connection can be taken.
   void set_started(std::vector<Started> started, pid_t pid, std::shared_ptr<Connection> connection);
-  /// Statistics with other names than at the start are ignored, as each name is a series of metrics.
+  /// Each name is a series of metrics: the first report with statistics fixes the names, of those that are
+  /// is_statistic_name(). Later others are ignored.
   void set_statistics(NfStatistics statistics);
   /// The incarnation has ended; another one may follow.
   void set_dead();

@@ -79,12 +79,6 @@ std::string name_of(Json const& value) {
   return name;
 }
 
-std::string statistic_name_of(Json const& value) {
-  auto name = value.get<std::string>();
-  require(is_statistic_name(name));
-  return name;
-}
-
 /// Text for people, of one line or of several: the beginning, escaped.
 std::string text_for_people(Json const& value) { return escaped_lines(value.get<std::string>().substr(0, kMaxLine)); }
 
@@ -125,7 +119,7 @@ Started started_of(Json const& value) {
       field_use, list_of(value.at("lines"), text_for_people),
       list_of(value.at("refused_rules"),
               [](Json const& rule) { return std::pair(name_for_people(rule.at(0)), rule.at(1).get<std::uint64_t>()); }),
-      value.at("is_portable").get<bool>(), list_of(value.at("statistics"), statistic_name_of)};
+      value.at("is_portable").get<bool>()};
 }
 
 nf::Sharding sharding_of(Json const& value) {
@@ -266,8 +260,7 @@ std::string to_json(std::vector<Started> const& started) {
                     {"refused_rules", nf.refused_rules},
                     {"reads", nf.field_use.reads},
                     {"writes", nf.field_use.writes},
-                    {"is_portable", nf.is_portable},
-                    {"statistics", nf.statistics}});
+                    {"is_portable", nf.is_portable}});
   }
   return dump(list);
 }

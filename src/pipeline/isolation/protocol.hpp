@@ -132,7 +132,6 @@ struct Started {
   std::vector<std::string> lines;                                    ///< of the start report
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< number of rules, by reason
   bool is_portable = false;                                          ///< see nf::Portable
-  std::vector<std::string> statistics = {};  ///< names; later statistics with other names are ignored
 };
 
 /// State of an NF, in memory sent with it.
@@ -160,8 +159,7 @@ struct Ended {
 bool is_statistic_name(std::string_view name);
 
 // Texts of frames. Readers return DataLoss if the text is malformed, has too many elements, or is not about `nfs` NFs.
-// Names of drop reasons must be valid in metrics, those of Started::statistics is_statistic_name(); other text must be
-// printable and of limited length.
+// Names of drop reasons must be valid in metrics; other text must be printable and of limited length.
 std::string to_json(StartRequest const& wanted);
 std::string to_json(NfInfo const& described);
 std::string to_json(Setup const& setup);
