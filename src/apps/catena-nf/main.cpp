@@ -350,7 +350,7 @@ std::vector<nf_process::Started> started_of(Path& path) {
 
 /// Each name of a statistic is a series of metrics.
 Status check_statistics(Path& path, Setup const& setup) {
-  const auto instances = path.instances();
+  auto const& instances = path.instances();
   for (std::size_t nf = 0; nf < instances.size(); ++nf) {
     for (nf::Statistic const& statistic : instances[nf]->nf().statistics()) {
       if (!nf_process::is_statistic_name(statistic.name)) {
