@@ -41,6 +41,24 @@ def name_of(pid):
         return None
 
 
+def status_of(folder):
+    """/proc/.../status of a process or thread, by its folder, as {key: value}; OSError if it has ended."""
+    with open(f"{folder}/status", encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file)
+
+
+def threads_of(pid):
+    """{folder in /proc: status} of the process's threads that are there."""
+    threads = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        folder = f"/proc/{pid}/task/{task}"
+        try:
+            threads[folder] = status_of(folder)
+        except OSError:
+            pass  # the thread has ended
+    return threads
+
+
 def call(*words, env=None, fails=False, limit=None):
     """What the command did, as text; an AssertionError with its output if it failed, with `fails` if it did not.
 

@@ -10,27 +10,12 @@ import signal
 import subprocess
 import unittest
 
-from command import HAS_PROCESSES
+from command import HAS_PROCESSES, threads_of
 from harness import (ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, TENANTS, VICTIM, Service, ServiceTest, TenantTest, ask, as_user,
                      connect, firewall, wait_for)
 
 ANN, BOB = VICTIM, ATTACKER
 GROUP = 64_100
-
-
-def status_of(task):
-    """A thread's /proc/.../status as {key: value}."""
-    return dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
-
-
-def threads_of(process):
-    threads = []
-    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-        try:
-            threads.append(status_of(task))
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it ended meanwhile
-    return threads
 
 
 def is_open(connection):
@@ -188,9 +173,9 @@ class Rights(TenantTest):
             self.assertNotIn("r-x", answer["error"])
 
     def test_the_threads_of_a_chain_have_the_users_rights_and_no_others_do(self):
-        before = len(threads_of(self.service.process))
+        before = len(threads_of(self.service.process.pid))
         self.applied(self.service, self.chain_of(ANN, "a", nfs=firewall()), user=ANN, groups=[GROUP])
-        threads = threads_of(self.service.process)
+        threads = threads_of(self.service.process.pid).values()
         of_ann = [each for each in threads if each["Uid"].split()[3] == str(ANN)]
         self.assertGreaterEqual(len(of_ann), 1)
         for each in of_ann:
@@ -212,7 +197,7 @@ class Rights(TenantTest):
         self.assertEqual(self.service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"], 100)
         self.assertNotIn("warning", self.service.log())
         # what drivers start and keep is nobody's but the service's
-        self.assertEqual({each["Uid"].split()[3] for each in threads_of(self.service.process)}, {"0"})
+        self.assertEqual({each["Uid"].split()[3] for each in threads_of(self.service.process.pid).values()}, {"0"})
 
     def test_a_chain_is_its_users(self):
         file = self.chain_of(ANN, "a")
@@ -272,7 +257,7 @@ class Rights(TenantTest):
         os.chown(secret, ANN, ANN)
         self.service = self.serve()
         wait_for(lambda: self.state(self.service, "a") == "running")
-        self.assertIn(str(ANN), {each["Uid"].split()[3] for each in threads_of(self.service.process)})
+        self.assertIn(str(ANN), {each["Uid"].split()[3] for each in threads_of(self.service.process.pid).values()})
 
     def test_one_users_connections_keep_no_other_out(self):
         idle = [connect(self.service.socket, ANN, [TENANTS]) for _ in range(150)]
