@@ -6,14 +6,22 @@
 #include <catena/core/status.hpp>
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
-/// Changes of a running chain without packet loss. Pure.
+/// Differences between a running chain and the chain that replaces it. Pure.
 namespace catena::chain {
 
-/// The NFs whose own configuration differs in `next`, by position; the contents of the files named in it are not
-/// compared. FailedPrecondition, naming the difference, if the two files differ in more: in NFs, placement or ports.
-Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig const& next);
+/// Whether both files say the same, in whatever form. The contents of the files named in them are not compared.
+bool is_same_spec(ChainConfig const& now, ChainConfig const& next);
+
+/// The keys of `spec` that differ, except `nfs`.
+std::vector<std::string> changed_keys(ChainConfig const& now, ChainConfig const& next);
+
+/// For each NF of `next`, the position in `now` of the NF with the same name and the same entry; nullopt: there is
+/// none.
+std::vector<std::optional<std::size_t>> same_nfs(ChainConfig const& now, ChainConfig const& next);
 
 /// Whether `next` receives from and sends to the same ports: then its session can take over the ports of the running
 /// session. FailedPrecondition, naming the difference, if anything else differs that only a new chain can have: its

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/change.hpp"
 
-#include <catena/core/text.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace catena::chain {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Eq;
+using ::testing::Optional;
 
 constexpr const char* kChain = R"(apiVersion: catena/v1
 kind: Chain
@@ -39,44 +41,51 @@ std::string with(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-Result<std::vector<std::size_t>> changed(std::string const& next) {
-  return changed_nfs(parse_changed(kChain), parse_changed(next));
+bool is_same(std::string const& next) { return is_same_spec(parse_changed(kChain), parse_changed(next)); }
+
+std::vector<std::optional<std::size_t>> same(std::string const& next) {
+  return same_nfs(parse_changed(kChain), parse_changed(next));
 }
 
-TEST(Change, the_same_file_in_other_words_has_no_changed_nf) {
-  EXPECT_THAT(*changed(kChain), IsEmpty());
-  EXPECT_THAT(*changed(with("{rules: fw.rules, default: allow}", "{default: 'allow', rules: \"fw.rules\"}")),
-              IsEmpty());
-  EXPECT_THAT(*changed(with("kind: Chain\n", "# a comment\nkind:   Chain\n\n")), IsEmpty());
-}
-
-TEST(Change, what_an_nf_decides_by_may_change) {
-  EXPECT_THAT(*changed(with("default: allow", "default: deny")), ElementsAre(0));
-  EXPECT_THAT(*changed(with("on: cpu,", "on: cpu, on_unsupported: drop,")), ElementsAre(1));
-  EXPECT_THAT(*changed(with("type: firewall,", "type: firewall, link_local: drop,")), ElementsAre(0));
-}
-
-TEST(Change, what_else_has_changed_is_said) {
-  struct Case {
-    const char* from;
-    const char* to;
-    const char* said;
-  };
-  for (Case const& test : {
-           Case{"count: 5", "count: 6", "/c.yaml: 'rx' of 'spec' has changed"},
-           Case{"  tx: null\n", "  tx: null\n  tuning: {unit_packets: 64}\n", "'tuning' of 'spec' has changed"},
-           Case{"{name: c}", "{name: d}", "/c.yaml: 'metadata' has changed"},
-           Case{"on: cpu", "on: auto", "/c.yaml:9:24: 'on' of NF 'rt' has changed"},
-           Case{"name: rt", "name: r2", "the NFs are fw, r2 instead of fw, rt"},
-           Case{"type: router, on: cpu, config: {routes: routes.txt}", "type: nat, config: {inside: [10.0.0.0/8]}",
-                "/c.yaml:9:24: 'on', 'type' of NF 'rt' has changed"},
-       }) {
-    const auto result = changed(with(test.from, test.to));
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition) << test.to;
-    EXPECT_THAT(std::string(result.status().message()), HasSubstr(test.said));
+TEST(Change, the_same_file_in_other_words_is_the_same) {
+  for (std::string const& next :
+       {std::string(kChain), with("{rules: fw.rules, default: allow}", "{default: 'allow', rules: \"fw.rules\"}"),
+        with("kind: Chain\n", "# a comment\nkind:   Chain\n\n")}) {
+    EXPECT_TRUE(is_same(next)) << next;
+    EXPECT_THAT(same(next), ElementsAre(Optional(0U), Optional(1U))) << next;
   }
-  const std::string without = with("    - {name: rt, type: router, on: cpu, config: {routes: routes.txt}}\n", "");
-  EXPECT_THAT(std::string(changed(without).status().message()), HasSubstr("the NFs are fw instead of fw, rt"));
+}
+
+TEST(Change, an_nf_with_another_value_of_any_key_is_another) {
+  for (auto const& [from, to] : {std::pair{"default: allow", "default: deny"},
+                                 {"type: firewall,", "type: firewall, link_local: drop,"},
+                                 {"type: firewall,", "type: firewall, on: auto,"},
+                                 {"name: fw", "name: f2"}}) {
+    EXPECT_FALSE(is_same(with(from, to))) << to;
+    EXPECT_THAT(same(with(from, to)), ElementsAre(Eq(std::nullopt), Optional(1U))) << to;
+  }
+}
+
+TEST(Change, another_key_of_the_chain_leaves_its_nfs_the_same) {
+  for (auto const& [from, to] : {std::pair{"count: 5", "count: 6"},
+                                 {"  tx: null\n", "  tx: null\n  tuning: {unit_packets: 64}\n"},
+                                 {"{name: c}", "{name: d}"}}) {
+    EXPECT_FALSE(is_same(with(from, to))) << to;
+    EXPECT_THAT(same(with(from, to)), ElementsAre(Optional(0U), Optional(1U))) << to;
+  }
+}
+
+TEST(Change, nfs_are_found_wherever_they_are) {
+  const std::string firewall = "    - {name: fw, type: firewall, config: {rules: fw.rules, default: allow}}\n";
+  EXPECT_THAT(same(with(firewall, "")), ElementsAre(Optional(1U)));
+  EXPECT_THAT(same(with(firewall, "") + firewall), ElementsAre(Optional(1U), Optional(0U)));
+  EXPECT_FALSE(is_same(with(firewall, "") + firewall));
+}
+
+TEST(Change, files_in_another_folder_are_others) {
+  const ChainConfig elsewhere = *parse_chain(kChain, "/there/c.yaml");
+  EXPECT_FALSE(is_same_spec(parse_changed(kChain), elsewhere));
+  EXPECT_THAT(same_nfs(parse_changed(kChain), elsewhere), Each(Eq(std::nullopt)));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class LaunchSpill final : public SpillRows {
 
 std::span<const DropReason> framework_reasons() { return kFrameworkReasons; }
 
-Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
+Instance::Instance(std::string name, Descriptor const& descriptor, std::shared_ptr<Nf> nf, OnUnsupported on_unsupported,
                    bool recording, LinkLocal link_local)
     : name_(std::move(name)),
       descriptor_(&descriptor),
@@ -65,15 +65,6 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording,
                static_cast<std::uint32_t>(descriptor.drop_reasons.size()) +
                    static_cast<std::uint32_t>(FrameworkReason::kKernelFault)) {}
-
-void Instance::exchange_nf(Instance& next) {
-  Nf* const before = nf_.get();
-  next.nf_->migrate_state(std::span(&before, 1), [](packet::FlowKey const&) { return true; });
-  const std::lock_guard lock(nf_mutex_);
-  std::swap(nf_, next.nf_);
-  std::swap(on_unsupported_, next.on_unsupported_);
-  std::swap(link_local_, next.link_local_);
-}
 
 copy::LaunchPlan Instance::launch_plan(std::optional<copy::SharedStep> const& shared) const {
   const Hints hints = nf_->hints();

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,24 +44,16 @@ struct Counters {
 /// One NF of a chain with its counters. Belongs to one thread at a time, unless stated otherwise.
 class Instance {
  public:
-  Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
+  /// `nf`: another instance may have the same one, of which one processes packets at a time.
+  Instance(std::string name, Descriptor const& descriptor, std::shared_ptr<Nf> nf, OnUnsupported on_unsupported,
            bool recording, LinkLocal link_local = LinkLocal::kPass);
 
   std::string const& name() const { return name_; }
   Descriptor const& descriptor() const { return *descriptor_; }
   Nf& nf() { return *nf_; }
   Nf const& nf() const { return *nf_; }
-  /// The result of `read` on the NF, which is not exchanged meanwhile. For threads other than the thread of the steps,
-  /// concurrently with it.
-  template <typename Read>
-  auto look(Read read) const {
-    const std::lock_guard lock(nf_mutex_);
-    return read(*nf_);
-  }
-  /// Swaps the NF with that of `next`, of the same type, and the settings for packets that it does not inspect.
-  /// Counters and everything else stay. Called by the thread of the steps, while no batch is between prepare() and
-  /// complete().
-  void exchange_nf(Instance& next);
+  /// For another instance. Any thread.
+  std::shared_ptr<Nf> const& shared_nf() const { return nf_; }
   /// Input for compiling the NF's kernel: its hints and descriptor, and the plan's `shared` step if it has one.
   copy::LaunchPlan launch_plan(std::optional<copy::SharedStep> const& shared = {}) const;
   /// Any thread.
@@ -107,8 +98,7 @@ class Instance {
   void count_tunnels(packet::Batch const& unit, std::span<const std::uint32_t> slots);
   std::string name_;
   Descriptor const* descriptor_;
-  mutable std::mutex nf_mutex_;  ///< held by threads other than the thread of the steps while they read nf_
-  std::unique_ptr<Nf> nf_;
+  std::shared_ptr<Nf> nf_;
   std::uint16_t reported_by_;  ///< LayerFlags that tell whether the NF processes a packet
   OnUnsupported on_unsupported_;
   LinkLocal link_local_;

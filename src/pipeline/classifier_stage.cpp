@@ -154,7 +154,6 @@ memory::Unit& ClassifierStage::part(std::size_t number, memory::Unit const& unit
     part.end_index = unit.end_index;
     part.arrival_ns = unit.arrival_ns;
     part.last_arrival_ns = unit.last_arrival_ns;
-    part.version = unit.version;
     const bool is_of_copies = number >= out_.size();
     part.host_fallback = !is_of_copies && unit.host_fallback;
     part.device_epoch = is_of_copies ? 0 : unit.device_epoch;

@@ -63,12 +63,10 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kTransferPackets, {name}, of.transfers.packets);
   counts.add(counts::kTransferBytes, {name, {"direction", "h2d"}}, of.transfers.bytes_to_device);
   counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);
-  nf.look([&](nf::Nf const& now) {
-    if (auto const* isolated = dynamic_cast<nf_process::IsolatedNf const*>(&now); isolated != nullptr) {
-      counts.add(counts::kProcessRestarts, {name}, isolated->process().restarts());
-      counts.add(counts::kProcessRefusals, {name}, isolated->process().refusals());
-    }
-  });
+  if (auto const* isolated = dynamic_cast<nf_process::IsolatedNf const*>(&nf.nf()); isolated != nullptr) {
+    counts.add(counts::kProcessRestarts, {name}, isolated->process().restarts());
+    counts.add(counts::kProcessRefusals, {name}, isolated->process().refusals());
+  }
   for (nf::Statistic const& statistic : nf.board().read()) {
     counts.add(counts::kStatistic, {name, {"name", statistic.name}}, statistic.value);
   }

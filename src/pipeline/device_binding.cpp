@@ -67,30 +67,6 @@ Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::
   return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
 }
 
-Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
-                                                                             std::uint32_t max_packets) {
-  DeviceBinding const* now = nullptr;
-  {
-    const std::scoped_lock lock(binding_mutex_);
-    now = binding_.get();  // only take_binding() replaces it
-  }
-  if (!now->use_->allowed()) {
-    return absl::UnavailableError(
-        concat("NF ", instance_->name(), ": the device was lost, and is not back yet: try again"));
-  }
-  kernel::LaunchBounds bounds;
-  bounds.max_packets = max_packets;
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceBinding> binding,
-                          attach(*kernel, now->only_on_device_, *now->use_, bounds));
-  binding->own_kernel_ = std::move(kernel);
-  return binding;
-}
-
-kernel::DeviceNf const& DeviceStage::kernel() const {
-  const std::scoped_lock lock(binding_mutex_);
-  return *binding_->device_nf_;
-}
-
 device::Device& DeviceStage::device() const {
   const std::scoped_lock lock(binding_mutex_);
   return binding_->device_nf_->device();

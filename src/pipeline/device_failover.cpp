@@ -60,9 +60,6 @@ bool DeviceStage::take_host_fallback() {
   if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
     return false;
   }
-  if (replacements_.begins_with(*host_fallback_)) {
-    take_next(host_fallback_->version);
-  }
   const HostRecovery::Outcome recovered = recovery(*host_fallback_);
   if (recovered == HostRecovery::Outcome::kWaiting) {
     return false;

@@ -53,30 +53,6 @@ DeviceStage::~DeviceStage() {
   delete reclaimable_.load();
 }
 
-/// Whether the next unit is of a version that launches of before keep from beginning.
-bool DeviceStage::waits_for_next() {
-  if (next_ == nullptr || !replacements_.begins_with(*next_)) {
-    return false;
-  }
-  if (!in_flight_.empty()) {
-    return true;
-  }
-  take_next(next_->version);
-  return false;
-}
-
-/// Nothing of the NF is between prepare() and complete().
-void DeviceStage::take_next(std::uint32_t version) {
-  replacements_.follow(version, [this](Next& next) {
-    instance_->exchange_nf(*next.instance);
-    const std::scoped_lock lock(binding_mutex_);
-    // without the device the CPU serves, until another one comes with the kernel of the NF that there is then
-    if (next.binding != nullptr && next.binding->use_ == binding_->use_ && use().allowed()) {
-      std::swap(binding_, next.binding);
-    }
-  });
-}
-
 DeviceUse& DeviceStage::use() const { return *binding_->use_; }
 
 Status DeviceStage::device_status() const {
@@ -226,9 +202,6 @@ bool DeviceStage::fill() {
       return worked;
     }
     if (!filling_.batch) {
-      if (waits_for_next()) {
-        return worked;
-      }
       if (binding_->idle_.empty() || is_moving_on() || (next_ == nullptr && in_->empty())) {
         return worked;
       }
@@ -248,7 +221,7 @@ bool DeviceStage::fill() {
         host_fallback_ = unit;
         break;
       }
-      if (filling_.open_packets + unit->count > filling_.batch->room() || replacements_.begins_with(*unit)) {
+      if (filling_.open_packets + unit->count > filling_.batch->room()) {
         next_ = unit;
         break;
       }
@@ -264,13 +237,10 @@ bool DeviceStage::fill() {
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
     const bool due =
         in_flight_.empty() || is_drained() || host_fallback_ != nullptr || is_moving_on() || waited_enough();
-    if (filling_.units.empty() && (host_fallback_ != nullptr || next_ != nullptr)) {
+    if (filling_.units.empty() && host_fallback_ != nullptr) {
       binding_->idle_.push_back(std::move(filling_));
       filling_ = InFlightBatch{};
-      if (host_fallback_ != nullptr) {
-        return worked;
-      }
-      continue;  // the first unit of a version
+      return worked;
     }
     if (filling_.units.empty() || (!full && !due)) {
       return worked;

@@ -9,7 +9,6 @@
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/device_use.hpp"
 #include "pipeline/host_recovery.hpp"
-#include "pipeline/pending_replacement.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/ticker.hpp"
 #include "pipeline/unit_records.hpp"
@@ -87,18 +86,6 @@ class DeviceStage final : public PacketStage {
   Result<std::unique_ptr<DeviceBinding>> attach(kernel::LaunchBounds const& bounds);
   /// Of the current binding, for the only thread that binds.
   device::Device& device() const;
-  kernel::DeviceNf const& kernel() const;
-  /// An NF that replaces this stage's, and its kernel.
-  struct Next {
-    std::unique_ptr<nf::Instance> instance;
-    std::unique_ptr<DeviceBinding> binding;
-  };
-  /// Creates the binding of a Next on the stage's current device, for the only thread that binds. `kernel`:
-  /// on the same device, with the same plan as kernel(). `max_packets`: as options.bounds. Errors: as create();
-  /// Unavailable if the device is out of use.
-  Result<std::unique_ptr<DeviceBinding>> attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
-                                                     std::uint32_t max_packets);
-  PendingReplacement<Next>& replacements() { return replacements_; }
   /// The stage takes `binding` as soon as nothing uses the current one. If both have the same DeviceUse, the stage
   /// starts no launch until then, and takes nothing once the device is out of use. A binding to another device is
   /// taken only when the current device is out of use. unbind() returns the previous binding. With another device,
@@ -149,8 +136,6 @@ class DeviceStage final : public PacketStage {
               memory::UnitQueue& out, DeviceStageOptions const& options);
   bool is_moving_on() const;
   void take_binding();
-  bool waits_for_next();
-  void take_next(std::uint32_t version);
   DeviceUse& use() const;
   bool collect();
   void advance();
@@ -184,11 +169,10 @@ class DeviceStage final : public PacketStage {
   std::atomic<DeviceBinding*> next_binding_{nullptr};
   std::atomic<bool> is_moving_on_{false};  ///< next_binding_ is of the stage's current device
   std::atomic<DeviceBinding*> reclaimable_{nullptr};
-  PendingReplacement<Next> replacements_;
   std::deque<InFlightBatch> in_flight_;
   InFlightBatch filling_;
-  std::uint32_t launches_ = 0;    ///< number started
-  memory::Unit* next_ = nullptr;  ///< taken from the ring, but too large for the last launch, or of another version
+  std::uint32_t launches_ = 0;               ///< number started
+  memory::Unit* next_ = nullptr;             ///< taken from the ring, but too large for the last launch
   memory::Unit* host_fallback_ = nullptr;    ///< waits until the units before it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
@@ -208,7 +192,6 @@ class DeviceStage::DeviceBinding {
   friend class DeviceStage;
   DeviceBinding(DeviceStage const& stage, kernel::DeviceNf& device_nf, packet::FieldSet only_on_device, DeviceUse& use);
 
-  std::shared_ptr<kernel::DeviceNf> own_kernel_;  ///< device_nf_, if it is not the device side's
   kernel::DeviceNf* device_nf_;
   packet::FieldSet only_on_device_;
   DeviceUse* use_;

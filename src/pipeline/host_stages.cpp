@@ -114,7 +114,6 @@ Progress RxStage::receive(bool& is_full) {
     unit->arrival_ns = now_ns();
     unit->last_arrival_ns = unit->arrival_ns;
   }
-  unit->version = version_ == nullptr ? 0 : version_->load(std::memory_order_acquire);
   std::uint64_t bytes = 0;
   for (const std::uint32_t slot : unit->used_slots()) {
     bytes += pool_->meta().length[slot];
@@ -177,16 +176,9 @@ Result<Progress> CpuStage::poll() {
   std::uint32_t packets = 0;
   const bool may_take = this->may_take();
   while (may_take && (done_.empty() || packets + pool_->unit_packets() <= kPacketsAtOnce)) {
-    memory::Unit* unit = held_ != nullptr ? std::exchange(held_, nullptr) : in_->pop();
+    memory::Unit* unit = in_->pop();
     if (unit == nullptr) {
       break;
-    }
-    if (replacements_.begins_with(*unit)) {
-      if (!done_.empty() && lines_ == nullptr) {  // they are still to be processed
-        held_ = unit;
-        break;
-      }
-      replacements_.follow(unit->version, [this](auto& next) { instance_->exchange_nf(*next); });
     }
     packets += unit->count;
     done_.push_back(unit);
@@ -205,7 +197,7 @@ Result<Progress> CpuStage::poll() {
     done_.clear();
     return Progress::kWorked;
   }
-  if (held_ == nullptr && in_->drained()) {
+  if (in_->drained()) {
     out_->close();
     return Progress::kFinished;
   }

@@ -7,7 +7,6 @@
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
-#include "pipeline/pending_replacement.hpp"
 #include "pipeline/recorder.hpp"
 #include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
@@ -36,8 +35,6 @@ class RxStage final : public HostStage {
   std::vector<int> sockets() const override { return source_->sockets(); }
   /// Drops packets refused by `filter`, which outlives this. Before the first poll.
   void filter(EdgeFilter& filter) { edge_ = &filter; }
-  /// Marks units with the number in `version`, which outlives this. Before the first poll.
-  void number_by(std::atomic<std::uint32_t> const& version) { version_ = &version; }
   /// Starts receiving before the chain runs, with packet numbers from `index`. Back-pressure is off until
   /// begin_with_chain(). No packet is refused before the backlog of that time has left the queue. Before the first
   /// poll.
@@ -76,7 +73,6 @@ class RxStage final : public HostStage {
   bool has_backlog_ = false;  ///< of packets received before the chain ran
   bool has_finished_ = false;
   EdgeFilter* edge_ = nullptr;
-  std::atomic<std::uint32_t> const* version_ = nullptr;
   Counter starved_polls_;
   Counter bytes_;
   Counter refused_;
@@ -97,8 +93,6 @@ class CpuStage final : public HostStage {
            Fetch fetch = Fetch::kToRead);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }  // ticks are rare
-  /// Instances whose NFs replace this one's.
-  PendingReplacement<std::unique_ptr<nf::Instance>>& replacements() { return replacements_; }
 
  private:
   void process(packet::Batch const& batch);
@@ -111,8 +105,6 @@ class CpuStage final : public HostStage {
   Ticker ticker_;
   RecordLog* lines_;
   Fetch fetch_;
-  PendingReplacement<std::unique_ptr<nf::Instance>> replacements_;
-  memory::Unit* held_ = nullptr;      ///< the first unit of another version, not for the current NF
   std::vector<memory::Unit*> done_;   ///< pushed together
   std::vector<std::uint32_t> slots_;  ///< their slots
 };

@@ -36,6 +36,13 @@ std::uint32_t shards_of_nfs(chain::ChainConfig const& config, nf::Registry const
   return !config.graph || std::ranges::all_of(config.nfs, is_divided_by_flow) ? config.shards : 1;
 }
 
+std::vector<nf::Instance*> instances_of(std::span<const NfEntry> entries) {
+  std::vector<nf::Instance*> instances;
+  std::ranges::transform(entries, std::back_inserter(instances),
+                         [](NfEntry const& entry) { return entry.instance.get(); });
+  return instances;
+}
+
 /// The NFs from the first one on which are in one process with it.
 std::span<const NfEntry> group_in(std::span<const NfEntry> entries) {
   auto const* const first = as_isolated(*entries.front().instance);
@@ -118,6 +125,18 @@ Result<std::vector<std::unique_ptr<nf::Instance>>> NfBuilder::replicate(std::spa
 }
 
 Result<Pipeline> NfBuilder::make_all(chain::ChainConfig& chain, std::uint64_t flow_key) const {
+  const std::vector<chain::NfConfig> given = chain.nfs;
+  CATENA_ASSIGN_OR_RETURN(std::vector<NfEntry> first, make_first(chain));
+  if (replan_ != nullptr && replan_->fit_to(parts_of(first))) {
+    first.clear();
+    chain.nfs = given;
+    CATENA_ASSIGN_OR_RETURN(first, make_first(chain));
+  }
+  return divide(std::move(first), flow_key);
+}
+
+/// The NFs in the first shard.
+Result<std::vector<NfEntry>> NfBuilder::make_first(chain::ChainConfig& chain) const {
   const nf::NamedFiles of_nfs;
   std::vector<NfEntry> first;
   chain::Diagnostics diagnostics;
@@ -127,6 +146,15 @@ Result<Pipeline> NfBuilder::make_all(chain::ChainConfig& chain, std::uint64_t fl
     }
     const std::size_t begin = first.size();
     const std::span<chain::NfConfig> group(&chain.nfs[begin], chain::group_of(chain, begin).end - begin);
+    if (replan_ != nullptr && replan_->kept(begin)) {
+      for (chain::NfConfig& config : group) {
+        NfEntry const& before = replan_->running().first_of(*replan_->kept(first.size()));
+        NfEntry& entry = first.emplace_back(entry_of(config, keep(config, before), diagnostics));
+        entry.content = before.content;  // as the NF read it, whatever the files have by now
+        entry.is_kept = true;
+      }
+      continue;
+    }
     std::vector<MadeNf> made = diagnostics.take(make(group, of_nfs));
     made.resize(group.size());
     for (std::size_t i = 0; i < group.size(); ++i) {
@@ -134,16 +162,32 @@ Result<Pipeline> NfBuilder::make_all(chain::ChainConfig& chain, std::uint64_t fl
     }
   }
   CATENA_RETURN_IF_ERROR(diagnostics.status());
-  CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(chain, *options_, of_nfs.files())));
+  std::vector<nf::NamedFile> files = of_nfs.files();
   std::vector<chain::KeysOfNf> keys;
   for (NfEntry const& entry : first) {
     keys.push_back({entry.config.name, entry.config.position, entry.keys});
+    if (entry.is_kept) {
+      files.insert(files.end(), entry.files.begin(), entry.files.end());
+    }
   }
+  CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(chain, *options_, files)));
   CATENA_RETURN_IF_ERROR(chain::check_keys(keys));
   if (!options_->context) {  // an NF process has a part of the chain's keys
     CATENA_RETURN_IF_ERROR(chain::check_new_keys(keys, options_->new_keys));
   }
-  return divide(std::move(first), flow_key);
+  return first;
+}
+
+/// The NF of a running chain, for a chain that goes on with it.
+MadeNf NfBuilder::keep(chain::NfConfig const& config, NfEntry const& before) const {
+  nf::Descriptor const& descriptor = before.instance->descriptor();
+  const bool is_isolated = config.isolation == chain::Isolation::kProcess;
+  const auto on_unsupported =
+      is_isolated ? nf::OnUnsupported::kPass : config.on_unsupported.value_or(descriptor.on_unsupported_default);
+  return {std::make_unique<nf::Instance>(config.name, descriptor, before.instance->shared_nf(), on_unsupported,
+                                         before.instance->outcome().recording(),
+                                         is_isolated ? nf::LinkLocal::kPass : config.link_local),
+          before.files, before.keys};
 }
 
 /// Without an instance for an NF that could not be made.
@@ -171,15 +215,17 @@ NfEntry NfBuilder::entry_of(chain::NfConfig& config, MadeNf made, chain::Diagnos
 }
 
 /// The segments of the chain. `first`: the NFs in their first shard.
+std::vector<chain::Segment> NfBuilder::parts_of(std::span<const NfEntry> first) const {
+  const std::vector<nf::Instance*> instances = instances_of(first);
+  return chain_->graph ? std::vector{chain::segment_of_graph(instances, chain_->shards)}
+                       : chain::segments_of(instances, chain_->shards);
+}
+
+/// `first`: the NFs in their first shard.
 Result<Pipeline> NfBuilder::divide(std::vector<NfEntry> first, std::uint64_t flow_key) const {
-  std::vector<nf::Instance*> instances;
-  for (NfEntry const& entry : first) {
-    instances.push_back(entry.instance.get());
-  }
-  CATENA_ASSIGN_OR_RETURN(std::vector<chain::NextNodeTable> tables, chain::next_node_tables(*chain_, instances));
-  const std::vector<chain::Segment> parts = chain_->graph
-                                                ? std::vector{chain::segment_of_graph(instances, chain_->shards)}
-                                                : chain::segments_of(instances, chain_->shards);
+  CATENA_ASSIGN_OR_RETURN(std::vector<chain::NextNodeTable> tables,
+                          chain::next_node_tables(*chain_, instances_of(first)));
+  const std::vector<chain::Segment> parts = parts_of(first);
   std::vector<Segment> segments;
   for (chain::Segment const& part : parts) {
     Segment& segment =
@@ -210,6 +256,15 @@ Status NfBuilder::replicate_segment(std::span<const NfEntry> first, std::uint32_
       configs.push_back(entry.config);
       of_first.push_back(entry.instance.get());
     }
+    if (first[nfs.size()].is_kept) {
+      for (chain::NfConfig& config : configs) {
+        const std::size_t nf = segment.part.first + nfs.size();
+        NfEntry& before = *replan_->running().entries()[*replan_->kept(nf)][shard];
+        NfEntry& entry = nfs.emplace_back(NfEntry{config, keep(config, before).instance});
+        entry.is_kept = true;
+      }
+      continue;
+    }
     CATENA_ASSIGN_OR_RETURN(auto instances, replicate(configs, of_first, {shard, segment.part.shards}));
     for (std::size_t i = 0; i < configs.size(); ++i) {
       nfs.push_back({std::move(configs[i]), std::move(instances[i])});
@@ -226,8 +281,8 @@ nf::RunContext run_context_of(chain::ChainConfig const& chain, RunOptions const&
   return context;
 }
 
-void prepare_processes(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain,
-                       RunOptions const& options, bool is_shared, std::span<nf::Instance* const> first) {
+nf_process::Setup process_setup(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain,
+                                RunOptions const& options, bool is_shared) {
   nf_process::Setup setup = setup_of(group, chain);
   setup.records = !options.record_path.empty();
   setup.alerts = !options.eve_path.empty();
@@ -238,30 +293,28 @@ void prepare_processes(std::span<const chain::NfConfig> group, chain::ChainConfi
   setup.sync = static_cast<std::uint8_t>(options.sync.mode);
   setup.pushdown = options.sync.pushdown;
   setup.methods = options.sync.methods;
-  const auto shards = static_cast<std::uint32_t>(first.size());
-  for (std::uint32_t shard = 0; shard < shards; ++shard) {
-    setup.shard = {shard, shards};
-    setup.device = device::to_string(chain.devices[shard % chain.devices.size()]);
-    as_isolated(*first[shard])->prepare(setup);
-  }
+  return setup;
 }
 
 void prepare_processes(Pipeline const& pipeline, chain::ChainConfig const& chain, RunOptions const& options,
                        bool is_shared) {
   for (std::size_t nf = 0; nf < pipeline.entries().size(); ++nf) {
-    auto const* const isolated = as_isolated(*pipeline.first_of(nf).instance);
-    if (isolated == nullptr || isolated->number() != 0) {
+    NfEntry const& first = pipeline.first_of(nf);
+    auto const* const isolated = as_isolated(*first.instance);
+    if (isolated == nullptr || isolated->number() != 0 || first.is_kept) {
       continue;
     }
     std::vector<chain::NfConfig> group;
     for (std::size_t other = nf; other < chain::group_of(chain, nf).end; ++other) {
       group.push_back(pipeline.first_of(other).config);
     }
-    std::vector<nf::Instance*> first;
-    for (NfEntry const* const entry : pipeline.entries()[nf]) {
-      first.push_back(entry->instance.get());
+    nf_process::Setup setup = process_setup(group, chain, options, is_shared);
+    const auto shards = static_cast<std::uint32_t>(pipeline.entries()[nf].size());
+    for (std::uint32_t shard = 0; shard < shards; ++shard) {
+      setup.shard = {shard, shards};
+      setup.device = device::to_string(chain.devices[shard % chain.devices.size()]);
+      as_isolated(*pipeline.entries()[nf][shard]->instance)->prepare(setup);
     }
-    prepare_processes(group, chain, options, is_shared, first);
   }
 }
 
@@ -270,7 +323,7 @@ Status start_nfs(Pipeline const& pipeline, nf::RunContext const& context, Takeov
   pipeline.for_each_entry([&](std::size_t /*shard*/, NfEntry const& entry) {
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
     const bool continues = takeover != nullptr && takeover->is_paired(*entry.instance);
-    if (persistent == nullptr || continues || !first_error.ok()) {
+    if (persistent == nullptr || continues || entry.is_kept || !first_error.ok()) {
       return;
     }
     if (const Status status = start_nf(*persistent, entry.instance->nf(), context); !status.ok()) {

@@ -12,6 +12,7 @@
 #include "pipeline/flow_control.hpp"
 #include "pipeline/host_stages.hpp"
 #include "pipeline/nf_making.hpp"
+#include "pipeline/process_stage.hpp"
 #include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/telemetry.hpp"
@@ -34,7 +35,9 @@ namespace catena::runtime {
 struct NfEntry {
   chain::NfConfig config;
   std::unique_ptr<nf::Instance> instance;
+  bool is_kept = false;                            ///< another instance of the chain before has the same NF
   DeviceStage* device_stage = nullptr;             ///< null: on the CPU
+  ProcessStage* process_stage = nullptr;           ///< null: in this process, or an earlier NF has the stage
   PacketStage* stage = nullptr;                    ///< null: an earlier NF in the same process has the stage
   std::optional<chain::NfKey> key = std::nullopt;  ///< set if the NF's cost is needed
   std::vector<nf::NamedFile> files = {};           ///< read by its create()

@@ -91,6 +91,18 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Connection> connection) {
   }
 }
 
+void ProcessStage::continue_from(ProcessStage& before) {
+  connection_ = std::move(before.connection_);
+  to_nf_ = std::exchange(before.to_nf_, std::nullopt);
+  of_host_ = std::exchange(before.of_host_, std::nullopt);
+  records_ = std::exchange(before.records_, std::nullopt);
+  free_blocks_ = std::move(before.free_blocks_);
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    nfs_[i].given_part = before.nfs_[i].given_part;
+    nfs_[i].seen = std::move(before.nfs_[i].seen);
+  }
+}
+
 void ProcessStage::exchange_parts() {
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     OfNf& nf = nfs_[i];
@@ -234,43 +246,13 @@ void ProcessStage::account(packet::Packet const& packet, PacketEntry const& entr
   }
 }
 
-memory::Unit* ProcessStage::take_unit() { return held_ != nullptr ? std::exchange(held_, nullptr) : in_->pop(); }
-
-/// All that was sent has come back.
-void ProcessStage::take_next(std::uint32_t version) {
-  replacements_.follow(version, [this](Next& next) {
-    if (connection_ != nullptr && !connection_->is_closed) {
-      connection_->is_closed = true;  // it ends when it has seen that; nobody waits for it
-      to_nf_->close(nf_process::kEnds);
-    }
-    lose();
-    for (std::size_t i = 0; i < nfs_.size(); ++i) {
-      nfs_[i].instance->exchange_nf(*next.instances[i]);
-    }
-    std::swap(process_, next.process);
-  });
-}
-
 bool ProcessStage::send() {
   bool worked = false;
   const std::uint32_t depth = connection_->channel.shape().depth;
   for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth && there_ < max_there_;) {
-    memory::Unit* unit = take_unit();
+    memory::Unit* unit = in_->pop();
     if (unit == nullptr) {
       break;
-    }
-    if (replacements_.begins_with(*unit)) {
-      if (sent_.empty()) {
-        take_next(unit->version);
-      }
-      if (connection_ == nullptr) {
-        held_ = unit;  // for the process that has come
-        return true;
-      }
-      if (!sent_.empty()) {
-        held_ = unit;
-        break;
-      }
     }
     sent_.push_back({unit, write(*unit), Clock::now()});
     there_ += unit->count;
@@ -342,16 +324,11 @@ void ProcessStage::lose() {
 }
 
 bool ProcessStage::drop_waiting() {
-  memory::Unit* unit = take_unit();
+  memory::Unit* unit = in_->pop();
   if (unit == nullptr) {
     return false;
   }
-  if (replacements_.begins_with(*unit)) {
-    take_next(unit->version);
-    held_ = unit;
-  } else {
-    drop(*unit);
-  }
+  drop(*unit);
   return true;
 }
 
@@ -373,8 +350,12 @@ Progress ProcessStage::find_end() {
     }
     return Progress::kIdle;
   }
-  if (held_ != nullptr || !in_->drained()) {
+  if (!in_->drained()) {
     return Progress::kIdle;
+  }
+  if (keeps_process_) {
+    out_->close();
+    return Progress::kFinished;
   }
   if (connection_ != nullptr && !connection_->is_closed) {
     connection_->is_closed = true;

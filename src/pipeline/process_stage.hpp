@@ -5,7 +5,6 @@
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/isolation/process.hpp"
-#include "pipeline/pending_replacement.hpp"
 #include "pipeline/process_records.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/unit_records.hpp"
@@ -50,12 +49,11 @@ class ProcessStage final : public HostStage {
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->notifier()}; }
-  /// A process that replaces this stage's, with as many equivalent NFs.
-  struct Next {
-    std::vector<std::unique_ptr<nf::Instance>> instances;  ///< they own the process
-    nf_process::NfProcess* process = nullptr;
-  };
-  PendingReplacement<Next>& replacements() { return replacements_; }
+  /// Its process goes on after the last packet, in the stage that calls continue_from(). Any thread.
+  void keep_process() { keeps_process_ = true; }
+  /// Takes the process over from the stage of the same process in the chain before, which has finished. Before the
+  /// first poll.
+  void continue_from(ProcessStage& before);
   /// Sends no unit while `packets` or more have not returned. Before the first poll.
   void bound(std::uint64_t packets) { max_there_ = packets; }
   /// Of NF number `nf` of the process.
@@ -84,8 +82,6 @@ class ProcessStage final : public HostStage {
   void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   void account(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();
-  memory::Unit* take_unit();
-  void take_next(std::uint32_t version);
   std::uint32_t write(memory::Unit const& unit);
   std::byte* slot_of(std::uint32_t slot) const;
   void lose();
@@ -104,9 +100,8 @@ class ProcessStage final : public HostStage {
   std::shared_ptr<nf_process::Connection> connection_;
   std::optional<nf_process::RingWriter> to_nf_;
   std::optional<nf_process::RingReader> of_host_;
-  PendingReplacement<Next> replacements_;
-  memory::Unit* held_ = nullptr;  ///< the first unit of another version, while earlier units are in the process
-  std::deque<Sent> sent_;         ///< the oldest first
+  std::atomic<bool> keeps_process_{false};
+  std::deque<Sent> sent_;  ///< the oldest first
   std::uint64_t max_there_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t there_ = 0;                       ///< packets in the process
   std::optional<ProcessRecords> records_;         ///< of this incarnation; nullopt: not wanted

@@ -416,10 +416,10 @@ bool passes_on(Passing const& passing, std::uint64_t packets) {
   const Report second = next->report();
   EXPECT_TRUE(first.accounted()) << to_text(first);
   EXPECT_TRUE(second.accounted()) << to_text(second);
-  EXPECT_EQ(first.received + second.received, packets);
-  EXPECT_GT(second.sent, 0U) << to_text(second);
+  EXPECT_EQ(second.received, packets) << "counts go on";
+  EXPECT_GT(second.sent, first.sent) << to_text(second);
   if (!passing.may_lose) {
-    EXPECT_EQ(first.dropped() + second.dropped(), 0U) << to_text(first) << to_text(second);
+    EXPECT_EQ(second.dropped(), 0U) << to_text(first) << to_text(second);
   }
   EXPECT_EQ(second.slots_in_use, 0U);
   return true;

@@ -51,12 +51,16 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
       session->flow_->connect(session->config_.flow.signals, previous != nullptr ? previous->flow_.get() : nullptr));
   CATENA_RETURN_IF_ERROR(session->open(context, give_up));
   session->telemetry_.watch(session->counted_parts());
+  if (previous != nullptr) {
+    session->telemetry_.continue_from(previous->telemetry_, session->kept_processes());
+    session->changes_ = session->describe_changes(true);
+  }
   return session;
 }
 
-Result<std::vector<std::string>> Session::preview_replacement(chain::ChainConfig config, RunOptions const& options,
-                                                              nf::Registry const& registry,
-                                                              std::stop_token const& give_up, PreviousPipeline before) {
+Result<ReplacementPreview> Session::preview_replacement(chain::ChainConfig config, RunOptions const& options,
+                                                        nf::Registry const& registry, std::stop_token const& give_up,
+                                                        PreviousPipeline before) {
   std::unique_lock<std::mutex> as_it_is;
   std::shared_ptr<device::Device> shared_device;
   CATENA_ASSIGN_OR_RETURN(
@@ -70,7 +74,7 @@ Result<std::vector<std::string>> Session::preview_replacement(chain::ChainConfig
                              .make_pools()
                              .status());
   CATENA_RETURN_IF_ERROR(session->check_kept_folders(registry));
-  return session->takeover_->restarted();
+  return ReplacementPreview{session->describe_changes(false), session->takeover_->restarted()};
 }
 
 /// A session with its NFs, which are not started, and without ports. `as_it_is`: keeps the previous session unchanged.
@@ -111,7 +115,7 @@ Status Session::check_kept_folders(nf::Registry const& registry) const {
 }
 
 std::vector<std::string> Session::restarted_nfs_of(chain::ChainConfig const& next, nf::Registry const& registry) {
-  const std::unique_lock lock = replacer_.lock();
+  const std::unique_lock lock(nfs_mutex_);
   const bool keeps_state = run_context_of(config_, options_, {}).live_tx;
   std::vector<std::string> restarted;
   for (std::size_t nf = 0; nf < pipeline_.entries().size(); ++nf) {
@@ -133,7 +137,8 @@ Status Session::make_nfs(RunOptions& options, nf::Registry const& registry, std:
   const bool opens_first = chain::depends_on_device(config_);
   CATENA_RETURN_IF_ERROR(opens_first ? open_devices() : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(resolve(registry, options));
-  const NfBuilder nfs(config_, options, registry);
+  Replan* const replan = takeover_ ? &takeover_->plan(options, options.sharing.has_value()) : nullptr;
+  const NfBuilder nfs(config_, options, registry, replan);
   // flows stay in the shards that know them
   const std::uint64_t flow_key = takeover_ ? takeover_->before().pipeline->flow_key()
                                            : std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
@@ -171,8 +176,7 @@ Status Session::open(nf::RunContext const& context, std::stop_token const& give_
                        .devices = devices_,
                        .flow = *flow_,
                        .telemetry = telemetry_,
-                       .stop = end_.stop_flag(),
-                       .version = replacer_.version()});
+                       .stop = end_.stop_flag()});
   return stages.make_all(before, give_up);
 }
 

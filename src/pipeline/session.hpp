@@ -8,7 +8,6 @@
 #include "pipeline/ends.hpp"
 #include "pipeline/flow_control.hpp"
 #include "pipeline/gpu_sharing.hpp"
-#include "pipeline/nf_replacer.hpp"
 #include "pipeline/pipeline.hpp"
 #include "pipeline/report.hpp"
 #include "pipeline/run_end.hpp"
@@ -40,6 +39,12 @@ struct PreviousPipeline {
   std::shared_ptr<void> hold = nullptr;  ///< owns the session; null: the caller keeps it longer than the new one
 };
 
+/// The expected result of a replacement.
+struct ReplacementPreview {
+  std::vector<std::string> changes = {};    ///< as Session::changes(), without start reports
+  std::vector<std::string> restarted = {};  ///< as Session::restarted_nfs()
+};
+
 /// A chain ready to run: files read, NFs created, device opened, kernels compiled.
 /// Call order: create() -> start() if needed -> run() once. stop(), progress(), report() and counts() may be called
 /// from any thread while it runs.
@@ -51,19 +56,26 @@ class Session {
   /// outputs. `give_up` aborts the wait: Cancelled.
   ///
   /// `before`: a running session to be replaced. It must have the same `options`. start() ends it; the new session then
-  /// takes over its ports, its packet memory, and the state of NFs in both chains. No packet is lost or reordered: new
-  /// packets wait until the packets in `before` have left. More errors with `before`: FailedPrecondition, with the
-  /// reason, if it cannot be replaced; InvalidArgument if an NF refuses its configuration or its keys.
+  /// takes over its ports, its packet memory, unchanged NFs (see Replan), the state of other NFs in both chains, and
+  /// its counts. No packet is lost or reordered: new packets wait until the packets in `before` have left. More errors
+  /// with `before`: FailedPrecondition, with the reason, if it cannot be replaced; InvalidArgument if an NF refuses its
+  /// configuration or its keys.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, RunOptions const& options,
                                                  nf::Registry const& registry, std::stop_token const& give_up = {},
                                                  std::optional<PreviousPipeline> before = std::nullopt);
-  /// The NFs that restart without their previous state when create() replaces `before` by such a session. Errors of
-  /// create(), as far as known without ports, without new processes, and without effect on `before`.
-  static Result<std::vector<std::string>> preview_replacement(chain::ChainConfig config, RunOptions const& options,
-                                                              nf::Registry const& registry,
-                                                              std::stop_token const& give_up, PreviousPipeline before);
+  /// The changes and losses if create() replaces `before` by such a session. Errors of create(), as far as known
+  /// without ports, without new processes, and without effect on `before`.
+  static Result<ReplacementPreview> preview_replacement(chain::ChainConfig config, RunOptions const& options,
+                                                        nf::Registry const& registry, std::stop_token const& give_up,
+                                                        PreviousPipeline before);
   ~Session();
 
+  /// Whether `next` is this chain: its file says the same, and the files of its NFs have the same contents. Unavailable
+  /// if the session before this one has not ended yet. Any thread, while run() runs.
+  Result<bool> is_same(chain::ChainConfig const& next);
+  /// Of a session that replaces another, the differences: a line for each NF that is new or changed, with its start
+  /// report, for each removed NF, and for other keys of the file.
+  std::vector<std::string> const& changes() const { return changes_; }
   /// The NFs that restart without their state if a session of `next` starts after the end of this one, by name. NFs
   /// that keep their state between runs are not among them. Any thread, while run() runs.
   std::vector<std::string> restarted_nfs_of(chain::ChainConfig const& next, nf::Registry const& registry);
@@ -81,31 +93,11 @@ class Session {
   /// Runs until the source ends or stop() is called. Returns the error of a failed stage; report() then covers the run
   /// up to this error. Outputs are flushed in every case; DataLoss if this fails.
   Status run();
-  /// Replaces the NFs that differ in `next`, in their configuration or in the content of their files. The new NFs
-  /// process packets received after the change, the old NFs the earlier packets. No packet is lost or delayed. The new
-  /// NFs take over the state of the old ones (see Nf::migrate_state()). Returns a line for each new NF, with its start
-  /// report. Called while run() runs, by one thread at a time. Takes as long as create() for the new NFs.
-  /// After an error nothing has changed:
-  ///   FailedPrecondition  a change in `next` is impossible in a running chain; the message names it. Use a new session
-  ///                       with `before`
-  ///   Aborted             a new NF cannot take over the old NF's state. Use a new session after the end of this one;
-  ///                       its NF starts without the state
-  ///   Unavailable         the device is lost, or too many earlier changes wait for packets: for NFs with state one
-  ///                       change may wait
-  ///   others              as create()
-  /// `new_keys`: as in RunOptions, for keys of this change. `give_up`: as in create().
-  Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry,
-                                          std::set<std::uint32_t> const& new_keys = {},
-                                          std::stop_token const& give_up = {});
   /// At the end of run(), keeps the state of nf::Portable NFs instead of finishing them: another process replaces this
   /// one. Any thread, while run() runs.
   void release_nfs();
   /// Whether another session has replaced this one or is replacing it.
   bool is_followed() const { return end_.is_passed_on(); }
-  /// Result and errors of change(), without changing the chain: starts no process and takes over no state.
-  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry,
-                                                  std::set<std::uint32_t> const& new_keys = {},
-                                                  std::stop_token const& give_up = {});
   /// Returns a new placement of the NFs `on: auto` if the packet size has changed since their placement and the model
   /// predicts a gain of more than a tenth; else nullopt. A session with the result can replace this one. Call it every
   /// TrafficWatch::kPeriod while run() runs, by one thread at a time. After a change of size it creates NFs, which may
@@ -151,6 +143,8 @@ class Session {
   std::uint64_t waiting_for(std::size_t nf) const;
   CountedParts counted_parts() const;
   std::string describe_shards() const;
+  std::set<std::string> kept_processes() const;
+  std::vector<std::string> describe_changes(bool with_reports) const;
   static std::string_view placement_of(NfEntry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
@@ -165,7 +159,8 @@ class Session {
   std::optional<Takeover> takeover_;  ///< of a session that replaces another
   std::unique_ptr<FlowControl> flow_;
   Telemetry telemetry_;
-  NfReplacer replacer_{config_, options_, pipeline_, devices_};
+  std::vector<std::string> changes_;  ///< of a session that replaces another
+  std::mutex nfs_mutex_;              ///< held while the NFs are replaced, or a device is bound again
 };
 
 }  // namespace catena::runtime

@@ -24,11 +24,9 @@ std::string describe(device::DeviceInfo const& info) { return concat(info.name, 
 std::vector<NfProcessReport> processes_of(std::span<NfEntry* const> entries) {
   std::vector<NfProcessReport> processes;
   for (std::size_t shard = 0; shard < entries.size(); ++shard) {
-    entries[shard]->instance->look([&processes, shard](nf::Nf const& now) {
-      if (auto const* isolated = dynamic_cast<nf_process::IsolatedNf const*>(&now); isolated != nullptr) {
-        processes.push_back({static_cast<std::uint32_t>(shard), isolated->process().pid()});
-      }
-    });
+    if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {
+      processes.push_back({static_cast<std::uint32_t>(shard), isolated->process().pid()});
+    }
   }
   return processes;
 }
@@ -57,6 +55,40 @@ std::string Session::describe_shards() const {
                      ends_.are_divided() ? ", each with its part of rx and a tx of its own" : "");
 }
 
+/// Names of the NFs that go on in their processes.
+std::set<std::string> Session::kept_processes() const {
+  std::set<std::string> names;
+  pipeline_.for_each_entry([&names](std::size_t /*shard*/, NfEntry const& entry) {
+    if (entry.is_kept && as_isolated(*entry.instance) != nullptr) {
+      names.insert(entry.config.name);
+    }
+  });
+  return names;
+}
+
+std::vector<std::string> Session::describe_changes(bool with_reports) const {
+  Replan const& replan = takeover_->replan();
+  std::vector<std::string> lines;
+  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
+    if (!replan.is_unchanged(nf)) {
+      const std::vector<std::string> report =
+          with_reports ? pipeline_.first_of(nf).instance->nf().start_report() : std::vector<std::string>();
+      lines.push_back(
+          concat(config_.nfs[nf].name, report.empty() ? "" : ": ", fmt::format("{}", fmt::join(report, "; "))));
+    }
+  }
+  for (std::string const& name : replan.removed()) {
+    lines.push_back(concat(name, ": removed"));
+  }
+  if (replan.has_moved_nfs()) {
+    lines.emplace_back("the order of the NFs");
+  }
+  if (const std::vector<std::string> keys = replan.changed_keys(); !keys.empty()) {
+    lines.push_back(fmt::format("{} of 'spec'", fmt::join(keys, ", ")));
+  }
+  return lines;
+}
+
 std::vector<std::string> Session::start_report() const {
   std::vector<std::string> lines;
   for (std::string const& warning : chain::flow_warnings(config_)) {
@@ -65,8 +97,10 @@ std::vector<std::string> Session::start_report() const {
   for (std::string const& nf : restarted_nfs()) {
     lines.push_back(concat(nf::kWarning, "NF '", nf, "' restarts without its previous state"));
   }
-  for (nf::Instance const* nf : pipeline_.first_instances()) {
-    for (std::string const& warning : chain::warnings_of(*nf)) {
+  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
+    NfEntry const& entry = pipeline_.first_of(nf);
+    for (std::string const& warning :
+         entry.is_kept ? std::vector<std::string>() : chain::warnings_of(*entry.instance)) {
       lines.push_back(concat(nf::kWarning, warning));
     }
   }
@@ -109,6 +143,10 @@ std::vector<std::string> Session::start_report() const {
   }
   for (std::vector<NfEntry*> const& entries : pipeline_.entries()) {
     NfEntry const& entry = *entries.front();
+    if (entry.is_kept) {  // it processes packets of the chain before, and cannot be asked
+      lines.push_back(concat("nf       ", entry.config.name, " as before"));
+      continue;
+    }
     std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type, placement_of(entry));
     for (std::string const& detail : entry.instance->nf().start_report()) {
       line += detail.starts_with(nf::kWarning) ? std::string() : concat("\n           ", detail);
@@ -168,9 +206,19 @@ Report Session::report() const {
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
   }
+  if (NfReport removed = runtime::report_of(EarlierCounts::kRemoved, counts); removed.in + removed.queue_drops > 0) {
+    removed.placement = "removed";
+    removed.drop_help.resize(removed.drops.size());
+    report.nfs.push_back(std::move(removed));
+  }
   for (CountedParts::Branch const& branch : pipeline_.classifiers()) {
     if (branch.shard == 0) {
       report.classifiers.push_back(report_of_classifier(branch.stage->from(), counts));
+    }
+  }
+  for (auto const& [from, packets] : counts.sums(counts::kClassifierDrops, "from")) {
+    if (std::ranges::find(report.classifiers, from, &ClassifierReport::from) == report.classifiers.end()) {
+      report.classifiers.push_back(report_of_classifier(from, counts));  // of an earlier chain
     }
   }
   constexpr double kNsPerSecond = 1e9;
@@ -209,7 +257,7 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
   if (!end_.has_ended()) {
     row.processes = processes_of(pipeline_.entries()[nf]);
   }
-  if (end_.has_ended()) {
+  if (end_.has_ended() && !end_.is_migrated(*first.instance)) {
     for (NfEntry const* entry : pipeline_.entries()[nf]) {
       const std::vector<std::string> lines = entry->instance->nf().end_report();
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());

@@ -61,13 +61,20 @@ Status Session::run() {
 
 Status Session::take_over() {
   takeover_->wait(flow_->pauses());
-  const std::unique_lock lock = replacer_.lock();  // a later change or session finds all state here
-  return takeover_->finish();
+  const std::unique_lock lock(nfs_mutex_);  // a later session finds all state here
+  telemetry_.settle();
+  const Status status = takeover_->finish();
+  pipeline_.for_each_entry([](std::size_t /*shard*/, NfEntry const& entry) {
+    if (entry.is_kept) {
+      entry.instance->board().publish(entry.instance->nf());  // nobody else asks it now
+    }
+  });
+  return status;
 }
 
 /// The lock of the NFs, once this session has all state of the previous one. Unavailable: not yet.
 Result<std::unique_lock<std::mutex>> Session::lock_settled() {
-  std::unique_lock lock = replacer_.lock();
+  std::unique_lock lock(nfs_mutex_);
   for (const auto end = std::chrono::steady_clock::now() + kSettlingTime; takeover_ && takeover_->is_pending();) {
     lock.unlock();
     if (std::chrono::steady_clock::now() >= end) {
@@ -85,24 +92,12 @@ Status Session::can_replace(Session const& before) const {
   if (before.telemetry_.is_traced() || telemetry_.is_traced()) {
     return absl::FailedPreconditionError("its launches are traced, and a trace is of one chain");
   }
-  if (before.replacer_.waiting() > 0) {
-    return absl::FailedPreconditionError("no packets have come since its last change");
-  }
   return absl::OkStatus();
 }
 
-Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry,
-                                                 std::set<std::uint32_t> const& new_keys,
-                                                 std::stop_token const& give_up) {
+Result<bool> Session::is_same(chain::ChainConfig const& next) {
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
-  return replacer_.change(std::move(next), registry, new_keys, give_up);
-}
-
-Result<std::vector<std::string>> Session::preview_change(chain::ChainConfig next, nf::Registry const& registry,
-                                                         std::set<std::uint32_t> const& new_keys,
-                                                         std::stop_token const& give_up) {
-  CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
-  return replacer_.preview(std::move(next), registry, new_keys, give_up);
+  return is_same_chain(config_, pipeline_, next);
 }
 
 void Session::release_nfs() {
@@ -121,7 +116,7 @@ Status Session::run_to_end(bool& is_empty) {
   if (status.ok()) {
     const DeviceMonitor device_monitor(
         devices_.recovery(), devices_.sharing(), [this] { return traffic(); },
-        [this] { return replacer_.admit_recovery(); });
+        [this] { return std::unique_lock(nfs_mutex_, std::try_to_lock); });
     status = pipeline_.run(placement_.layout().workers, options_.cores, end_.stop_flag());
   }
   const bool is_passed_on = end_.decide();

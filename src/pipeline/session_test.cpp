@@ -223,7 +223,6 @@ class PickyChain : public ::testing::Test {
     return Session::create(config(refuses), options, registry_, {},
                            before == nullptr ? std::nullopt : std::optional(PreviousPipeline{before, nullptr}));
   }
-  Status change(std::string const& refuses) { return first_->change(config({refuses}), registry_).status(); }
   Status follow(std::vector<std::string> const& refuses) { return create(refuses, {}, first_.get()).status(); }
 
   nf::Registry registry_;
@@ -231,17 +230,12 @@ class PickyChain : public ::testing::Test {
 };
 
 TEST_F(PickyChain, what_an_nf_refuses_is_no_other_shape) {
-  EXPECT_EQ(first_->change(config({"nothing", "nothing"}), registry_).status().code(),
-            absl::StatusCode::kFailedPrecondition)
-      << "another shape";
   for (const char* refuses : {"create", "keys"}) {
-    EXPECT_EQ(change(refuses).code(), absl::StatusCode::kInvalidArgument) << refuses;
     EXPECT_EQ(follow({refuses}).code(), absl::StatusCode::kInvalidArgument) << refuses;
     EXPECT_EQ(follow({"nothing", refuses}).code(),
               refuses == std::string_view("keys") ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument)
         << "an NF that comes has none before it";
   }
-  EXPECT_EQ(change("adopt").code(), absl::StatusCode::kAborted);
   EXPECT_EQ(follow({"adopt"}).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(follow({"nothing", "start"}).code(), absl::StatusCode::kInvalidArgument) << "whatever runs";
   EXPECT_EQ(follow({"nothing", "taken"}).code(), absl::StatusCode::kFailedPrecondition)
@@ -258,12 +252,8 @@ TEST_F(PickyChain, a_preview_has_the_refusal_of_an_nf_with_stored_state) {
   EXPECT_EQ(preview("keys"), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(preview("adopt"), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(preview("something"), absl::StatusCode::kOk);
-  EXPECT_EQ(first_->preview_change(config({"keys"}), registry_).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(first_->preview_change(config({"adopt"}), registry_).status().code(), absl::StatusCode::kAborted);
-  PickyNf::contexts().clear();
-  EXPECT_EQ(first_->preview_change(config({"something"}), registry_).status(), absl::OkStatus());
-  ASSERT_EQ(PickyNf::contexts().size(), 1U);
-  EXPECT_TRUE(PickyNf::contexts().front().is_trial);
+  ASSERT_FALSE(PickyNf::contexts().empty());
+  EXPECT_TRUE(PickyNf::contexts().back().is_trial);
 }
 
 TEST_F(PickyChain, a_start_after_its_end_restarts_the_nfs_with_state) {
@@ -282,23 +272,33 @@ TEST_F(PickyChain, that_keys_are_new_is_said_of_one_start) {
     return new_keys;
   };
   EXPECT_EQ(told(), std::vector<bool>{true}) << "the first start";
-  EXPECT_EQ(change("something"), absl::OkStatus());
-  EXPECT_EQ(told(), std::vector<bool>{false});
-  auto next = create({"nothing", "nothing"}, kNewKeys, first_.get());
-  EXPECT_FALSE(next.ok()) << "no packets have come since";
-  first_ = nullptr;
-  auto anew = create({"nothing"}, kNewKeys, nullptr);
-  ASSERT_TRUE(anew.ok()) << anew.status();
-  first_ = *std::move(anew);
-  told();
-  next = create({"nothing", "nothing"}, kNewKeys, first_.get());
+  auto next = create({"something", "nothing"}, kNewKeys, first_.get());
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(told(), (std::vector<bool>{true, true})) << "where it is said of what takes over";
-  next = create({"nothing", "nothing"}, {}, first_.get());
+  next = create({"something", "nothing"}, {}, first_.get());
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(told(), (std::vector<bool>{false, false}));
-  EXPECT_EQ(first_->change(config({"something"}), registry_, kNewKeys).status(), absl::OkStatus());
-  EXPECT_EQ(told(), std::vector<bool>{true}) << "where it is said of a change";
+  next = create({"nothing", "nothing"}, kNewKeys, first_.get());
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(told(), std::vector<bool>{true}) << "one that is kept has started";
+}
+
+TEST_F(PickyChain, the_changes_of_a_replacement_are_told) {
+  EXPECT_TRUE(*first_->is_same(config({"nothing"})));
+  EXPECT_FALSE(*first_->is_same(config({"something"})));
+  EXPECT_FALSE(*first_->is_same(config({"nothing", "nothing"})));
+  const auto changes = [this](std::vector<std::string> const& refuses) {
+    auto next = create(refuses, {}, first_.get());
+    EXPECT_TRUE(next.ok()) << next.status();
+    return next.ok() ? (*next)->changes() : std::vector<std::string>();
+  };
+  EXPECT_EQ(changes({"something"}), std::vector<std::string>{"nf0"});
+  EXPECT_EQ(changes({"nothing", "nothing"}), std::vector<std::string>{"nf1"});
+  chain::ChainConfig other = config({"nothing"});
+  other.nfs.front().name = "other";
+  auto next = Session::create(other, {}, registry_, {}, PreviousPipeline{first_.get(), nullptr});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)->changes(), (std::vector<std::string>{"other", "nf0: removed"}));
 }
 
 }  // namespace

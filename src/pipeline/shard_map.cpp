@@ -111,7 +111,6 @@ void Splitter::start_part(memory::Unit& part, memory::Unit const& unit) const {
   part.end_index = unit.end_index;
   part.arrival_ns = unit.arrival_ns;
   part.last_arrival_ns = unit.last_arrival_ns;
-  part.version = unit.version;
   part.host_fallback = unit.host_fallback;
   part.device_epoch = unit.device_epoch;
 }

@@ -39,8 +39,7 @@ StageBuilder::StageBuilder(StageParts const& parts)
       devices_(parts.devices),
       flow_(parts.flow),
       telemetry_(parts.telemetry),
-      stop_(parts.stop),
-      version_(parts.version) {}
+      stop_(parts.stop) {}
 
 Status StageBuilder::make_all(Ends const* before, std::stop_token const& give_up) {
   if (!options_.record_path.empty() || !options_.eve_path.empty()) {
@@ -99,7 +98,6 @@ void StageBuilder::add_rx() {
                                        : splitter_to(first);
     auto rx =
         std::make_unique<RxStage>(*ends_.sources()[i], ends_.pool_of(i), std::move(out), stop_, telemetry_.lines());
-    rx->number_by(version_);
     pipeline_.add_rx(traced(std::move(rx), suffix_of(i, ends_.are_divided())));
   }
 }
@@ -207,6 +205,7 @@ void StageBuilder::add_process_stage(Segment& segment, std::size_t number, std::
       devices_.add(position + i, stage->part_of(i));
     }
   }
+  shard.nfs[first].process_stage = stage.get();
   pipeline_.add_nf(shard.nfs[first], traced(std::move(stage), suffix_of(number, segment.shards.size() > 1)));
 }
 

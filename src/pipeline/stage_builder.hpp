@@ -34,8 +34,7 @@ struct StageParts {
   DeviceManager& devices;
   FlowControl& flow;
   Telemetry& telemetry;
-  std::atomic<bool>& stop;                    ///< as for RxStage
-  std::atomic<std::uint32_t> const& version;  ///< as for RxStage::number_by()
+  std::atomic<bool>& stop;  ///< as for RxStage
 };
 
 /// Makes the stages of a chain, from rx to tx, and connects them with their queues, flow control and output files.
@@ -72,7 +71,6 @@ class StageBuilder {
   FlowControl& flow_;
   Telemetry& telemetry_;
   std::atomic<bool>& stop_;
-  std::atomic<std::uint32_t> const& version_;
 };
 
 }  // namespace catena::runtime

@@ -60,8 +60,7 @@ class StageBuilderTest : public ::testing::Test {
                          .devices = devices_,
                          .flow = *flow_,
                          .telemetry = telemetry_,
-                         .stop = stop_,
-                         .version = version_});
+                         .stop = stop_});
     return stages.make_all(nullptr, {});
   }
   std::uint64_t run() {
@@ -88,7 +87,6 @@ class StageBuilderTest : public ::testing::Test {
   chain::ChainConfig config_;
   RunOptions options_;
   std::atomic<bool> stop_{false};
-  std::atomic<std::uint32_t> version_{0};
   Ends ends_;
   DeviceManager devices_{nullptr};
   std::optional<FlowControl> flow_;

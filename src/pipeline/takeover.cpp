@@ -47,9 +47,16 @@ std::optional<std::size_t> Takeover::position_before(std::string_view name) cons
   return found == entries.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - entries.begin()));
 }
 
+Replan& Takeover::plan(RunOptions const& options, bool is_shared) {
+  return replan_.emplace(*before_.config, *before_.pipeline, *next_.config, options, is_shared);
+}
+
 Status Takeover::pair(nf::RunContext const& context) {
   for (std::size_t nf = 0; nf < next_.pipeline->entries().size(); ++nf) {
     NfEntry const& mine = next_.pipeline->first_of(nf);
+    if (mine.is_kept) {
+      continue;
+    }
     if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
       pair_processes(nf);
     }
@@ -143,10 +150,28 @@ bool Takeover::is_paired(nf::Instance const& next) const {
       nfs_, [&next](NfPair const& pair) { return std::ranges::find(pair.next, &next) != pair.next.end(); });
 }
 
+/// Calls `visit` with the stages of each process that goes on, in the running chain and in the next one.
+template <typename Visit>
+void Takeover::visit_kept_processes(Visit visit) const {
+  for (std::size_t nf = 0; nf < next_.pipeline->entries().size(); ++nf) {
+    std::vector<NfEntry*> const& next = next_.pipeline->entries()[nf];
+    for (std::size_t shard = 0; shard < next.size() && next.front()->is_kept; ++shard) {
+      if (next[shard]->process_stage != nullptr) {
+        visit(*before_.pipeline->entries()[*replan_->kept(nf)][shard]->process_stage, *next[shard]->process_stage);
+      }
+    }
+  }
+}
+
 Status Takeover::start() {
   std::vector<nf::Instance const*> migrated;
   for (NfPair const& each : nfs_) {
     migrated.insert(migrated.end(), each.before.begin(), each.before.end());
+  }
+  for (std::size_t nf = 0; nf < next_.pipeline->entries().size(); ++nf) {
+    if (next_.pipeline->first_of(nf).is_kept) {
+      std::ranges::copy(instances_of(*before_.pipeline, *replan_->kept(nf)), std::back_inserter(migrated));
+    }
   }
   if (before_.end->is_stopped() || !before_.ends->pass_on_sources() || !before_.end->pass_on(std::move(migrated))) {
     return absl::FailedPreconditionError("the chain to be replaced has ended");
@@ -155,6 +180,7 @@ Status Takeover::start() {
   for (ProcessPair const& each : processes_) {
     each.before->transfer_state();
   }
+  visit_kept_processes([](ProcessStage& before, ProcessStage& /*next*/) { before.keep_process(); });
   before_.end->stop();
   return absl::OkStatus();
 }
@@ -240,6 +266,7 @@ void Takeover::migrate_state() {
           before, [&by_flow, shard](packet::FlowKey const& flow) { return by_flow.shard_of(flow) == shard; });
     }
   }
+  visit_kept_processes([](ProcessStage& before, ProcessStage& next) { next.continue_from(before); });
   for (ProcessPair const& each : processes_) {
     const std::vector<Status> said = each.next->start_status();
     for (std::size_t nf = 0; nf < said.size(); ++nf) {
@@ -263,6 +290,7 @@ Status Takeover::finish() {
   }
   nfs_.clear();
   processes_.clear();
+  replan_.reset();
   is_pending_ = false;
   hold_.reset();
   return status;

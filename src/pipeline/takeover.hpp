@@ -8,6 +8,7 @@
 #include "pipeline/flow.hpp"
 #include "pipeline/isolation/process.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/replan.hpp"
 #include "pipeline/run_end.hpp"
 
 #include <catena/core/status.hpp>
@@ -32,9 +33,10 @@ struct TakeoverParts {
   RunEnd* end;
 };
 
-/// Replaces a running chain by the next one: pairs their NFs and processes, ends the running chain, keeps its ports
-/// open, and moves the NF state. No packet is lost or reordered: new packets wait until the running chain is empty.
-/// Call order: pair() -> start() -> wait() -> finish(). By one thread, unless stated otherwise.
+/// Replaces a running chain by the next one: keeps unchanged NFs and processes, pairs the others, ends the running
+/// chain, keeps its ports open, and moves the NF state. No packet is lost or reordered: new packets wait until the
+/// running chain is empty.
+/// Call order: plan() -> pair() -> start() -> wait() -> finish(). By one thread, unless stated otherwise.
 class Takeover {
  public:
   /// `next` outlives this, and `before` lives until finish(). `hold` owns `before`; null: the caller keeps it.
@@ -42,6 +44,10 @@ class Takeover {
 
   /// The running chain.
   TakeoverParts const& before() const { return before_; }
+  /// Decides about the NFs of the next chain, which has its layout, and none of them. `is_shared`: they share a device.
+  Replan& plan(RunOptions const& options, bool is_shared);
+  /// As plan() returned it. Between plan() and finish().
+  Replan const& replan() const { return *replan_; }
   /// Pairs NFs with the same name and type that keep state, and prepares the migration; processes likewise. The numbers
   /// of shards may differ, but not of processes. `context`:
   /// of the next chain's start, or of its preview. The segments of both chains are complete. Errors: InvalidArgument if
@@ -78,6 +84,8 @@ class Takeover {
   void pair_processes(std::size_t first);
   bool is_paired_process(nf::Instance const& next) const;
   std::uint32_t slots_for_previous(std::size_t pool) const;
+  template <typename Visit>
+  void visit_kept_processes(Visit visit) const;
   void take_ports();
   bool poll_rx(bool& is_full);
   void migrate_state();
@@ -85,6 +93,7 @@ class Takeover {
   TakeoverParts before_;
   TakeoverParts next_;
   std::shared_ptr<void> hold_;
+  std::optional<Replan> replan_;
   std::vector<NfPair> nfs_;
   std::vector<ProcessPair> processes_;
   std::vector<std::string> restarted_;

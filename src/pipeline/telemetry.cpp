@@ -45,7 +45,9 @@ std::vector<StageTrace> Telemetry::traces() const {
 
 void Telemetry::watch(CountedParts const& parts) {
   for (CountedParts::Nf const& nf : parts.nfs) {
-    nf.instance->board().publish(nf.instance->nf());  // a first reader finds them, too
+    if (!nf.is_kept) {
+      nf.instance->board().publish(nf.instance->nf());  // a first reader finds them, too
+    }
   }
   // tx before rx: never more out than in
   add_ends(metrics_, parts.tx, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
@@ -120,7 +122,27 @@ RunProgress Telemetry::progress() const {
   for (auto const& add : progress_) {
     add(progress);
   }
+  earlier_.add_to(progress);
   return progress;
+}
+
+metrics::Snapshot Telemetry::counts() const {
+  metrics::Snapshot counts = metrics_.read();
+  earlier_.add_to(counts);
+  return counts;
+}
+
+void Telemetry::continue_from(Telemetry const& before, std::set<std::string> kept_processes) {
+  before_ = &before;
+  earlier_.follow(before, std::move(kept_processes));
+}
+
+void Telemetry::settle() {
+  if (before_ != nullptr) {
+    began_ns_.store(before_->began_ns_);
+    earlier_.settle();
+    before_ = nullptr;
+  }
 }
 
 void Telemetry::begin() { began_ns_ = steady_ns(); }

@@ -8,6 +8,7 @@
 #include "pipeline/chrome_trace.hpp"
 #include "pipeline/classifier_stage.hpp"
 #include "pipeline/device_recovery.hpp"
+#include "pipeline/earlier_counts.hpp"
 #include "pipeline/flow_control.hpp"
 #include "pipeline/host_stages.hpp"
 #include "pipeline/report.hpp"
@@ -20,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,7 @@ struct CountedParts {
     std::size_t shard = 0;
     nf::Instance* instance = nullptr;
     PacketStage const* stage = nullptr;  ///< null: an earlier NF in the same process has the stage
+    bool is_kept = false;                ///< it still processes packets of the chain before, and cannot be asked
   };
   struct Branch {
     std::size_t shard = 0;
@@ -50,8 +53,8 @@ struct CountedParts {
 
 /// Shows the work of a chain: counts, progress, the time it has run, spans of its stages for a trace, and the
 /// lines of packets on their way to the output files.
-/// Call order: trace_of(), keep_lines() while stages are made -> watch() -> begin() -> end(). By one thread, unless
-/// stated otherwise.
+/// Call order: trace_of(), keep_lines() while stages are made -> watch() -> continue_from() -> begin() -> settle() ->
+/// end(). By one thread, unless stated otherwise.
 class Telemetry {
  public:
   /// `is_traced`: whether stages note their spans.
@@ -68,15 +71,19 @@ class Telemetry {
   RecordLog* lines() { return lines_ ? &*lines_ : nullptr; }
   /// Registers the counts of all `parts`, which outlive this.
   void watch(CountedParts const& parts);
+  /// The counts go on after those of `before`, whose chain this one replaces; see EarlierCounts::follow().
+  void continue_from(Telemetry const& before, std::set<std::string> kept_processes);
+  /// The replaced chain has ended.
+  void settle();
   /// The run begins, and ends, now.
   void begin();
   void end();
 
   // Any thread, after watch().
-  metrics::Snapshot counts() const { return metrics_.read(); }
+  metrics::Snapshot counts() const;
   /// From few counts, at once: a snapshot asks the thread of each NF, which takes time.
   RunProgress progress() const;
-  /// Of the run so far, or of all of it; 0 before begin().
+  /// Of the run so far, or of all of it, with the runs of replaced chains; 0 before begin().
   double seconds() const;
   /// The spans of each stage, in the order of trace_of(). After the run.
   std::vector<StageTrace> traces() const;
@@ -90,8 +97,10 @@ class Telemetry {
   std::optional<RecordLog> lines_;
   metrics::Registry metrics_;
   std::vector<std::function<void(RunProgress&)>> progress_;  ///< each adds its part
-  std::atomic<std::int64_t> began_ns_{0};                    ///< 0: not yet
-  std::atomic<std::int64_t> ended_ns_{0};                    ///< likewise
+  EarlierCounts earlier_;
+  Telemetry const* before_ = nullptr;      ///< until settle()
+  std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
+  std::atomic<std::int64_t> ended_ns_{0};  ///< likewise
 };
 
 }  // namespace catena::runtime

@@ -54,6 +54,16 @@ runtime::Losses losses_of(ValidatedSpec const& validated, ChainEntry const& old,
   return {std::move(obstacle), old.run->restarted_nfs_of(validated.config).value_or(std::vector<std::string>())};
 }
 
+/// The running chain goes on with changes, unless something is lost.
+void set_losses(runtime::Losses losses, AppliedChain& result) {
+  result.is_changed = losses.empty();
+  result.replace_reason = losses.packets;
+  if (result.replace_reason.empty() && !losses.nf_states.empty()) {
+    result.replace_reason = fmt::format("{} cannot move", fmt::join(runtime::describe(losses), ", "));
+  }
+  result.losses = std::move(losses);
+}
+
 /// A running chain does not end for one that cannot open its ports. InvalidArgument.
 Status check_devices(chain::ChainConfig const& config) {
   const std::vector<std::string> missing = chain::missing_devices(config);
@@ -79,7 +89,7 @@ Status ChainReplacer::apply(ApplyRecord const& applied, ValidatedSpec validated,
   if (!old) {
     CATENA_RETURN_IF_ERROR(specs_.begin_history(applied.name));  // of a chain of another user, perhaps
   } else if (!options.restarts) {
-    CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, validated, *old, gone, result));
+    CATENA_ASSIGN_OR_RETURN(result.is_changed, go_on(applied, validated, *old));
   }
   if (!result.is_changed) {
     CATENA_RETURN_IF_ERROR(replace(applied, std::move(validated), old, gone, result));
@@ -101,88 +111,59 @@ Status ChainReplacer::preview(ApplyRecord const& applied, ValidatedSpec validate
   if (!old) {
     return absl::OkStatus();
   }
-  result.replace_reason = obstacle_to(applied, old);
-  if (result.replace_reason.empty()) {
-    Result<std::vector<std::string>> changes =
-        old->run->preview_change(validated.config, validated.options.new_keys, gone);
-    result.is_changed = changes.ok();
-    if (changes.ok()) {
-      result.changes = *std::move(changes);
-      return absl::OkStatus();
-    }
-    result.replace_reason = obstacle_in(changes.status());
-    if (result.replace_reason.empty()) {
-      return absl::IsUnavailable(changes.status()) ? changes.status() : as_callers(changes.status());
-    }
+  if (obstacle_to(applied, old).empty()) {
+    CATENA_ASSIGN_OR_RETURN(result.is_changed, old->run->is_same(validated.config));
   }
-  return preview_replacement(applied, std::move(validated), old, gone, result);
+  return result.is_changed ? absl::OkStatus() : preview_replacement(applied, std::move(validated), old, gone, result);
 }
 
-/// Sets the losses of the replacement of `old`.
+/// Sets the changes and the losses of the replacement of `old`.
 Status ChainReplacer::preview_replacement(ApplyRecord const& applied, ValidatedSpec validated,
                                           std::optional<ChainEntry> const& old, std::stop_token const& gone,
                                           AppliedChain& result) const {
   CATENA_RETURN_IF_ERROR(as_callers(setup_.set_up(applied, validated)));
+  std::string obstacle = obstacle_to(applied, old);
   if (!is_running(old)) {
+    result.replace_reason = std::move(obstacle);
     return absl::OkStatus();
   }
   CATENA_RETURN_IF_ERROR(check_devices(validated.config));
-  std::string obstacle = obstacle_to(applied, old);
   if (obstacle.empty()) {
-    Result<std::vector<std::string>> restarted =
+    Result<runtime::ReplacementPreview> preview =
         old->run->preview_replacement(validated.config, validated.options, gone);
-    if (restarted.ok()) {
-      result.losses.nf_states = *std::move(restarted);
+    if (preview.ok()) {
+      result.changes = std::move(preview->changes);
+      set_losses({.nf_states = std::move(preview->restarted)}, result);
       return absl::OkStatus();
     }
-    obstacle = obstacle_in(restarted.status());
+    obstacle = obstacle_in(preview.status());
     if (obstacle.empty()) {
-      return absl::IsUnavailable(restarted.status()) ? restarted.status() : as_callers(restarted.status());
+      return absl::IsUnavailable(preview.status()) ? preview.status() : as_callers(preview.status());
     }
   }
-  result.losses = losses_of(validated, *old, std::move(obstacle));
+  set_losses(losses_of(validated, *old, std::move(obstacle)), result);
   return absl::OkStatus();
 }
 
-/// Has a chain that runs go on with what has changed. False: it has to be made anew.
-Result<bool> ChainReplacer::change(ApplyRecord const& applied, ValidatedSpec const& validated, ChainEntry const& old,
-                                   std::stop_token const& gone, AppliedChain& result) {
-  result.replace_reason = obstacle_to(applied, old);
-  Status status;
-  ChainEntry changed = old;
-  changed.applied = applied;
-  changed.resources = validated.resources;
-  changed.fifo = validated.fifo;
-  changed.amounts = amounts_of(validated.config, validated.options);
-  changed.config = chain::effective_text(validated.config);
-  changed.spec.fallback.clear();
-  changed.spec.confirm_until.reset();
-  if (result.replace_reason.empty()) {
-    CATENA_RETURN_IF_ERROR(table_.remember(applied));
-    // who ends the chain ends the change, too; who cancels the change does not end the chain
-    const auto end = std::make_shared<std::stop_source>();
-    const std::stop_callback on_gone(gone, [&end] { end->request_stop(); });
-    table_.claims().set_start(applied.name, {old.run, end});
-    Result<std::vector<std::string>> changes =
-        old.run->change(validated.config, validated.options.new_keys, end->get_token());
-    table_.claims().set_start(applied.name, {});
-    status = changes.status();
-    if (changes.ok()) {
-      result.changes = *std::move(changes);
-      table_.put(changed);
-    } else {
-      CATENA_RETURN_IF_ERROR(table_.update(old.applied));
-    }
-    result.replace_reason = obstacle_in(status);
-  }
-  if (!result.replace_reason.empty()) {
-    spdlog::info("{}: the change needs a replacement: {}", applied.name, result.replace_reason);
+/// Has a running chain go on unchanged, as that of the spec. False: the spec differs from the running chain.
+Result<bool> ChainReplacer::go_on(ApplyRecord const& applied, ValidatedSpec const& validated, ChainEntry const& old) {
+  if (!obstacle_to(applied, old).empty()) {
     return false;
   }
-  CATENA_RETURN_IF_ERROR(absl::IsUnavailable(status) ? status : as_callers(status));
-  for (std::string const& line : result.changes) {
-    spdlog::info("{}: changed: {}", applied.name, line);
+  const Result<bool> is_same = old.run->is_same(validated.config);
+  if (!is_same.ok() || !*is_same) {
+    return absl::IsUnavailable(is_same.status()) ? is_same : false;
   }
+  CATENA_RETURN_IF_ERROR(table_.remember(applied));
+  ChainEntry same = old;
+  same.applied = applied;
+  same.resources = validated.resources;
+  same.fifo = validated.fifo;
+  same.amounts = amounts_of(validated.config, validated.options);
+  same.config = chain::effective_text(validated.config);
+  same.spec.fallback.clear();
+  same.spec.confirm_until.reset();
+  table_.put(same);
   return true;
 }
 
@@ -201,10 +182,13 @@ Status ChainReplacer::replace(ApplyRecord const& applied, ValidatedSpec validate
   Swap swap{.obstacle = restarts ? "it is restarted" : obstacle_to(applied, old)};
   if (swap.obstacle.empty()) {
     swap = take_over(applied, validated, *old, gone);
-    result.losses.nf_states = swap.restarted_nfs;
+    result.changes = swap.changes;
+    set_losses({.nf_states = swap.restarted_nfs}, result);
   }
   if (!swap.obstacle.empty() && is_running(old)) {
-    result.losses = losses_of(validated, *old, swap.obstacle);
+    set_losses(losses_of(validated, *old, swap.obstacle), result);
+  } else if (!swap.obstacle.empty()) {
+    result.replace_reason = swap.obstacle;
   }
   if (!result.losses.empty() && !validated.accepts_loss) {
     swap = {not_accepted(applied.name, result.losses)};
@@ -308,8 +292,11 @@ ChainReplacer::Swap ChainReplacer::start_and_swap(ApplyRecord const& applied, Va
     const bool is_undone = gone.stop_requested() && before.run == nullptr;
     return old_is_gone && !is_undone ? given_up(applied, std::move(status)) : Swap{std::move(status), false};
   }
+  for (std::string const& change : entry.run->changes()) {
+    spdlog::info("{}: changed: {}", applied.name, change);
+  }
   table_.put(entry);
-  return {absl::OkStatus(), true, {}, std::move(restarted)};
+  return {absl::OkStatus(), true, {}, std::move(restarted), entry.run->changes()};
 }
 
 /// Ends a run that was made and does not start, and with it what it holds of the one before.

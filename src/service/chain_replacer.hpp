@@ -27,9 +27,9 @@ namespace catena::service {
 struct AppliedChain {
   std::string name;
   bool is_new;
-  bool is_changed = false;                 ///< it continued, with `changes`
-  std::vector<std::string> changes = {};   ///< changed NFs, one per line
-  std::string replace_reason = {};         ///< why a running chain was replaced
+  bool is_changed = false;                 ///< a running chain goes on with `changes`, without a loss
+  std::vector<std::string> changes = {};   ///< as runtime::Session::changes()
+  std::string replace_reason = {};         ///< why it does not go on
   runtime::Losses losses = {};             ///< of the replacement of a running chain
   std::vector<std::string> warnings = {};  ///< of its spec
   Amounts amounts = {};                    ///< its part in the quotas of its user
@@ -71,6 +71,7 @@ class ChainReplacer {
     bool is_done = false;       ///< the old chain is gone, whether or not the new one runs
     std::string obstacle = {};  ///< why no takeover is possible, and the old chain continues; empty: no obstacle
     std::vector<std::string> restarted_nfs = {};  ///< NFs whose state a takeover loses
+    std::vector<std::string> changes = {};        ///< of a takeover
   };
   /// The run replaced by a starting chain.
   struct Before {
@@ -80,8 +81,7 @@ class ChainReplacer {
     bool is_taken_over = false;  ///< the new run takes over its ports, and it ends then
   };
 
-  Result<bool> change(ApplyRecord const& applied, ValidatedSpec const& validated, ChainEntry const& old,
-                      std::stop_token const& gone, AppliedChain& result);
+  Result<bool> go_on(ApplyRecord const& applied, ValidatedSpec const& validated, ChainEntry const& old);
   Status replace(ApplyRecord const& applied, ValidatedSpec validated, std::optional<ChainEntry> const& old,
                  std::stop_token const& gone, AppliedChain& result);
   Status run_again(ChainEntry const& old, Status const& status);

@@ -47,7 +47,8 @@ struct ChainRun::Shared {
   Status status;  ///< of the run
   runtime::Report last_report;
   metrics::Snapshot last_counts;
-  std::vector<std::string> restarted_nfs;  ///< of the session
+  std::vector<std::string> changes;        ///< of the session
+  std::vector<std::string> restarted_nfs;  ///< likewise
   std::stop_source give_up;                ///< of what the making of the session waits for
   bool is_made = false;                    ///< or could not be
   bool may_run = false;
@@ -83,6 +84,7 @@ struct ChainRun::Shared {
     is_made = true;
     if (created.ok()) {
       session = *std::move(created);
+      changes = session->changes();
       restarted_nfs = session->restarted_nfs();
     } else {
       status = is_stopped ? absl::OkStatus() : created.status();
@@ -281,19 +283,8 @@ Result<Out> ChainRun::with_session(std::stop_token const& gone,
   return with_session<Out>([&](Session& session) { return work(session, give_up.get_token()); });
 }
 
-Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, std::set<std::uint32_t> const& new_keys,
-                                                  std::stop_token const& gone) {
-  return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
-    return session.change(std::move(next), registry_, new_keys, give_up);
-  });
-}
-
-Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next,
-                                                          std::set<std::uint32_t> const& new_keys,
-                                                          std::stop_token const& gone) {
-  return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
-    return session.preview_change(std::move(next), registry_, new_keys, give_up);
-  });
+Result<bool> ChainRun::is_same(chain::ChainConfig const& next) {
+  return with_session<bool>([&](Session& session) { return session.is_same(next); });
 }
 
 Result<std::optional<runtime::Replacement>> ChainRun::sample_traffic() {
@@ -304,10 +295,10 @@ Result<std::optional<runtime::Replacement>> ChainRun::sample_traffic() {
       [&](Session& session) { return session.sample_traffic(registry_); });
 }
 
-Result<std::vector<std::string>> ChainRun::preview_replacement(chain::ChainConfig next,
-                                                               runtime::RunOptions const& options,
-                                                               std::stop_token const& gone) {
-  return with_session<std::vector<std::string>>(gone, [&](Session& session, std::stop_token const& give_up) {
+Result<runtime::ReplacementPreview> ChainRun::preview_replacement(chain::ChainConfig next,
+                                                                  runtime::RunOptions const& options,
+                                                                  std::stop_token const& gone) {
+  return with_session<runtime::ReplacementPreview>(gone, [&](Session& session, std::stop_token const& give_up) {
     return Session::preview_replacement(std::move(next), options, registry_, give_up, {&session, nullptr});
   });
 }
@@ -315,6 +306,11 @@ Result<std::vector<std::string>> ChainRun::preview_replacement(chain::ChainConfi
 Result<std::vector<std::string>> ChainRun::restarted_nfs_of(chain::ChainConfig const& next) {
   return with_session<std::vector<std::string>>(
       [&](Session& session) { return Result<std::vector<std::string>>(session.restarted_nfs_of(next, registry_)); });
+}
+
+std::vector<std::string> ChainRun::changes() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->changes;
 }
 
 std::vector<std::string> ChainRun::restarted_nfs() const {

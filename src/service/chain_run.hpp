@@ -15,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 namespace catena::runtime {
 class Session;
 struct Replacement;
+struct ReplacementPreview;
 }  // namespace catena::runtime
 
 namespace catena::service {
@@ -57,20 +57,19 @@ class ChainRun {
   /// Starts receiving packets. After wait_until_ready(). Cancelled, without starting, if it was stopped;
   /// FailedPrecondition, likewise, if the previous run has ended by itself.
   Status start();
-  /// As runtime::Session::change() and preview_change(), with the rights of the chain's user. FailedPrecondition, too,
-  /// if it does not run; ResourceExhausted without a thread for it; Cancelled if `gone`, or stop(), ends a wait.
-  Result<std::vector<std::string>> change(chain::ChainConfig next, std::set<std::uint32_t> const& new_keys,
-                                          std::stop_token const& gone);
-  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, std::set<std::uint32_t> const& new_keys,
-                                                  std::stop_token const& gone);
+  /// As runtime::Session::is_same(), with the rights of the chain's user. FailedPrecondition, too, if it does not run;
+  /// ResourceExhausted without a thread for it.
+  Result<bool> is_same(chain::ChainConfig const& next);
   /// As runtime::Session::sample_traffic(), with the rights of the chain's user; nullopt if it does not run.
   Result<std::optional<runtime::Replacement>> sample_traffic();
-  /// As runtime::Session::preview_replacement(), with the rights of the chain's user; other errors as change().
-  Result<std::vector<std::string>> preview_replacement(chain::ChainConfig next, runtime::RunOptions const& options,
-                                                       std::stop_token const& gone);
-  /// As runtime::Session::restarted_nfs_of(), with the rights of the chain's user; other errors as change().
+  /// As runtime::Session::preview_replacement(), with the rights of the chain's user; other errors as is_same();
+  /// Cancelled if `gone`, or stop(), ends a wait.
+  Result<runtime::ReplacementPreview> preview_replacement(chain::ChainConfig next, runtime::RunOptions const& options,
+                                                          std::stop_token const& gone);
+  /// As runtime::Session::restarted_nfs_of(), with the rights of the chain's user; other errors as is_same().
   Result<std::vector<std::string>> restarted_nfs_of(chain::ChainConfig const& next);
-  /// As runtime::Session::restarted_nfs(). After wait_until_ready().
+  /// As runtime::Session::changes() and restarted_nfs(). After wait_until_ready().
+  std::vector<std::string> changes() const;
   std::vector<std::string> restarted_nfs() const;
   /// rx takes no more packets; packets in the chain are finished. A chain still being created stops waiting, and does
   /// not start.

@@ -66,11 +66,12 @@ class AcceptLoss(ServiceTest):
                             record=record)
 
     def test_state_of_nfs_is_lost_with_a_consent_only(self):
-        for place in ("none", "process"):
+        nat = NAT.replace("isolation: none", "isolation: process")
+        flows = FLOWS.replace("isolation: process", "isolation: none")
+        for nfs, lost in ((f"{nat}, {FLOWS}", ["nat"]), (f"{NAT}, {flows}", ["flows"]), (f"{nat}, {flows}", ["nat", "flows"])):
             file = self.run_chain(nfs=f"[{NAT}, {FLOWS}]")
-            nat = NAT.replace("isolation: none", f"isolation: {place}")
-            self.chain("a", nfs=f"[{firewall()[1:-1]}, {nat}, {FLOWS}]")
-            losses = ["the state of NF 'nat'"] * (place == "process") + ["the state of NF 'flows'"]
+            self.chain("a", nfs=f"[{firewall()[1:-1]}, {nfs}]")
+            losses = [f"the state of NF '{name}'" for name in lost]
             self.assert_refused(file, *losses)
             self.assert_accepted(file, *losses)
             self.assertEqual(self.service.ask("DELETE", "/v1/chains/a")[0], 200)
@@ -122,6 +123,11 @@ class AcceptLoss(ServiceTest):
             self.assertEqual(self.service.log().count("a: runs"), started)
 
     def test_what_loses_nothing_needs_no_consent(self):
+        file = self.run_chain(nfs=f"[{NAT}, {FLOWS}]")
+        self.chain("a", nfs=f"[{NAT}, {firewall()[1:-1]}, {FLOWS}]")
+        self.assertEqual(self.dry_run(file)["losses"], [], "an unchanged process goes on")
+        self.assertEqual(self.applied(self.service, file)["losses"], [])
+        self.assertEqual(self.service.ask("DELETE", "/v1/chains/a")[0], 200)
         file = self.run_chain(nfs=f"[{NAT}]")
         self.chain("a", nfs=f"[{NAT}, {firewall()[1:-1]}]")
         self.assertEqual(self.dry_run(file)["losses"], [])
@@ -171,13 +177,14 @@ class AcceptLoss(ServiceTest):
         file = self.run_chain(nfs=nfs)
         self.chain("a", nfs=nfs.replace("isolation: none", "isolation: process"))
         reason = self.dry_run(file)["why_replaced"]
-        self.assertIn("'isolation' of NF 'nat' has changed", reason)
-        self.assertEqual(self.cli(self.service, "apply", file, "--dry-run").stdout.splitlines()[:3],
-                         [f"a: would be replaced: {reason}", "  would lose the state of NF 'nat'", "  needs --accept-loss"])
+        self.assertEqual(reason, "the state of NF 'nat' cannot move")
+        self.assertEqual(self.cli(self.service, "apply", file, "--dry-run").stdout.splitlines()[:4],
+                         [f"a: would be replaced: {reason}", "  nat", "  would lose the state of NF 'nat'", "  needs --accept-loss"])
         refused = self.cli(self.service, "apply", file, status=1)
         self.assertIn("would lose the state of NF 'nat'. To accept this, use `catena apply --accept-loss`", refused.stderr)
-        self.assertEqual(self.cli(self.service, "apply", file, "--accept-loss").stdout,
-                         f"a: running, replaced: {reason}\n  lost the state of NF 'nat'\n")
+        applied = self.cli(self.service, "apply", file, "--accept-loss").stdout.splitlines()
+        self.assertEqual(applied[0], f"a: running, replaced: {reason}")
+        self.assertEqual(applied[-1], "  lost the state of NF 'nat'")
 
 
 if __name__ == "__main__":

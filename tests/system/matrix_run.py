@@ -150,12 +150,12 @@ class Run:
         wait_for(has_received)
 
     def wait_after(self, answer):
-        """For packets after a change. A chain that replaced another one counts from 0."""
+        """For packets after a change. Counts go on, unless the chain has ended for it."""
         self.wait_for_packets(self.packets_to_wait_for() +
-                              (0 if answer["applied"] == "replaced" else answer["rx"]["received_packets"]))
+                              (0 if answer["why_packets_are_lost"] else answer["rx"]["received_packets"]))
 
     def reports(self):
-        """(received, dropped) of each chain of this name that has ended."""
+        """(received, dropped) of each chain of this name that has ended, with the chains that it replaced without an end."""
         ended = re.findall(rf" {self.name}: stopped, received (\d+), sent \d+, dropped (\d+)", self.service.log())
         return [(int(received), int(dropped)) for received, dropped in ended]
 
@@ -200,10 +200,8 @@ class Run:
         view = self.service.ask("POST", f"/v1/chains/{self.name}/stop")[1]
         assert view["state"] == "stopped", view["error"]
         self.is_new = is_new
-        reports = self.reports()[-1:] if is_new else self.reports()
-        self.received = sum(received for received, _ in reports)
-        self.received_before = sum(received for received, _ in self.reports()) - self.received
-        self.dropped = sum(dropped for _, dropped in reports)
+        self.received, self.dropped = self.reports()[-1]
+        self.received_before = self.reports()[-2][0] if is_new else 0
         self.service.ask("DELETE", f"/v1/chains/{self.name}")
         return view
 

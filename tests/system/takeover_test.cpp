@@ -29,7 +29,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -154,8 +153,10 @@ class Takeover : public ::testing::Test {
   /// NFs of such a chain that restart where it takes over from the one that runs.
   Result<std::vector<std::string>> preview(Result<chain::ChainConfig> config) {
     CATENA_RETURN_IF_ERROR(config.status());
-    return runtime::Session::preview_replacement(*std::move(config), run_options(), nf::builtin_nfs(), {},
-                                                 {&last(), nullptr});
+    CATENA_ASSIGN_OR_RETURN(runtime::ReplacementPreview preview,
+                            runtime::Session::preview_replacement(*std::move(config), run_options(), nf::builtin_nfs(),
+                                                                  {}, {&last(), nullptr}));
+    return std::move(preview.restarted);
   }
 
   /// One that packets run through.
@@ -173,11 +174,8 @@ class Takeover : public ::testing::Test {
     }
     running_ = std::move(next);
   }
-  /// The packets that all chains which have ended sent.
-  std::uint64_t sent_by_all() const {
-    return std::accumulate(reports_.begin(), reports_.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, runtime::Report const& report) { return sum + report.sent; });
-  }
+  /// The packets that all chains which have ended sent: counts go on.
+  std::uint64_t sent_by_all() const { return reports_.back().sent; }
   /// A generator's key: it ends after as many packets as all chains which have ended sent.
   std::string count_of_all() const { return fmt::format(", count: {}", sent_by_all()); }
   /// One chain for all of their packets, to compare with.
@@ -231,12 +229,11 @@ TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_c
   }
   stop();
 
-  std::uint64_t seen = 0;
   for (runtime::Report const& report : reports_) {
     EXPECT_EQ(report.dropped(), 0U);
     EXPECT_EQ(report.received, report.sent);
-    seen += report.received;
   }
+  const std::uint64_t seen = reports_.back().received;
   std::ifstream records(folder_.path("records.jsonl"));
   std::vector<int> versions;
   int newest = 0;
@@ -387,7 +384,9 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
   const std::string few = "\n  nfs:\n" + nfs(GetParam().second) + with_them;
   const std::string more = few + "    - {name: last, type: firewall, config: {rules: all.rules, default: allow}}\n";
   folder_.write("all.rules", "allow any any any any any\n");
-  for (std::string const& spec : {few, more, few}) {
+  // another limit is another start of the processes, which then hand over their states; else they go on
+  const std::string others = "\n  tuning: {device_limit_ms: 9000}" + more;
+  for (std::string const& spec : {few, more, others, "\n  tuning: {device_limit_ms: 9000}" + few, few}) {
     auto next = make(load_spec(spec, ends("out.pcap")), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_THAT((*next)->start_report(),
@@ -400,6 +399,9 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
   for (runtime::Report const& report : reports_) {
     for (runtime::NfReport const& nf : report.nfs) {
       EXPECT_EQ(nf.process_restarts, 0U) << nf.name;
+      if (nf.placement == "removed") {
+        continue;
+      }
       const bool is_on_gpu = is_for_gpu && nf.name != "last";
       EXPECT_EQ(nf.bytes_to_device_per_packet > 0, is_on_gpu) << nf.name;
     }
@@ -467,7 +469,6 @@ TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
     // one that was made and never started has changed nothing
     const auto unused = make(load(kGraph, 2), true);
     ASSERT_TRUE(unused.ok()) << unused.status();
-    EXPECT_EQ((*unused)->report().received, 0U);
   }
   wait_for_packets(500);
   stop();
@@ -501,10 +502,6 @@ TEST_F(Takeover, a_preview_names_the_nfs_that_restart_and_changes_nothing) {
   EXPECT_THAT(*isolated, ::testing::ElementsAre("nat"));
   EXPECT_THAT(std::string(preview(chain(2, firewall + nat + monitor(", top: 3"))).status().message()),
               HasSubstr("its configuration has changed"));
-  const auto changed = chain(2, nat + monitor(", top: 3"));
-  ASSERT_TRUE(changed.ok()) << changed.status();
-  EXPECT_THAT(last().preview_change(*changed, nf::builtin_nfs()).status(),
-              ::testing::Property(&Status::code, absl::StatusCode::kFailedPrecondition));
   wait_for_packets(500);
   stop();
 }
@@ -623,7 +620,7 @@ TEST_F(Takeover, a_source_that_ends_ends_the_last_chain) {
     ASSERT_TRUE(next.ok()) << next.status();
     run(*std::move(next));
     feed.send(300);
-    wait_until_sent(300);
+    wait_until_sent(feed.sent());
   }
   feed.send(100);
   feed.end();

@@ -157,8 +157,7 @@ std::string applied_text(Json const& chain) {
   } else if (changes.empty()) {
     text += is_dry_run ? "nothing would change" : chain.value("state", "") + ", nothing has changed";
   } else {
-    text += is_dry_run ? "would keep running, with these NFs changed"
-                       : chain.value("state", "") + ", with these NFs changed";
+    text += is_dry_run ? "would keep running, with these changes" : chain.value("state", "") + ", with these changes";
   }
   text += "\n";
   for (std::string const& change : changes) {

@@ -106,7 +106,7 @@ class LiveLine {
 
  private:
   static void work(Session const& session, std::stop_token const& end) {
-    runtime::RunProgress last;
+    runtime::RunProgress last = session.progress();
     auto next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (int seconds = 1; !end.stop_requested(); rest(end)) {
       if (std::chrono::steady_clock::now() < next) {
@@ -171,19 +171,15 @@ class Follower {
 
   void follow() {
     Result<chain::ChainConfig> next = chain::load_chain(file_, over_file_, chain::environment_variables());
-    const Result<std::vector<std::string>> changes = next.ok() ? session_->change(*next, registry_) : next.status();
-    if (absl::IsFailedPrecondition(changes.status())) {
-      return take_over(*std::move(next), std::string(changes.status().message()));
+    const Result<bool> is_same = next.ok() ? session_->is_same(*next) : next.status();
+    if (!is_same.ok()) {
+      return stay(is_same.status());
     }
-    if (!changes.ok()) {
-      return stay(changes.status());
-    }
-    if (changes->empty()) {
+    if (*is_same) {
       spdlog::info("{}: nothing has changed", file_);
+      return;
     }
-    for (std::string const& change : *changes) {
-      spdlog::info("{}: changed: {}", file_, change);
-    }
+    take_over(*std::move(next));
   }
 
   void stay(Status const& why) const {
@@ -197,7 +193,7 @@ class Follower {
   }
 
   /// Another one goes on for this one.
-  void take_over(chain::ChainConfig config, std::string const& what) {
+  void take_over(chain::ChainConfig config) {
     runtime::RunOptions options = options_;
     Result<chain::RunOptions> of_file = chain::run_options_of(config);
     if (!of_file.ok()) {
@@ -218,7 +214,7 @@ class Follower {
           fmt::format("its replacement would lose {}. To accept this, {}", fmt::join(runtime::describe(losses), ", "),
                       losses.packets.empty() ? "start the run with --accept-loss" : "end the run and start it again")));
     }
-    follow_with(std::move(next), what);
+    follow_with(std::move(next));
   }
 
   /// An NF that moves keeps its state, or stays.
@@ -238,7 +234,8 @@ class Follower {
                      (*found)->why, fmt::join(runtime::describe(losses), ", "));
         return;
       }
-      follow_with(std::move(next), (*found)->why);
+      spdlog::info("{}: placement changes: {}", file_, (*found)->why);
+      follow_with(std::move(next));
     }
   }
 
@@ -247,11 +244,12 @@ class Follower {
                            runtime::PreviousPipeline{session_.get(), session_});
   }
 
-  void follow_with(Result<std::unique_ptr<Session>> next, std::string const& what) {
+  void follow_with(Result<std::unique_ptr<Session>> next) {
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
       return stay(status);
     }
-    spdlog::info("{}: chain replaced: {}", file_, what);
+    std::vector<std::string> const& changes = (*next)->changes();
+    spdlog::info("{}: chain replaced{}{}", file_, changes.empty() ? "" : ", changed: ", fmt::join(changes, "; "));
     next_ = *std::move(next);
   }
 
@@ -281,10 +279,9 @@ Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arg
     if (next == nullptr) {
       return status;
     }
-    const runtime::Report report = session->report();
-    spdlog::info("{}: totals before the replacement: received {}, sent {}, dropped {}{}", arguments.chain_file,
-                 report.received, report.sent, report.dropped(),
-                 status.ok() ? "" : concat(", ", std::string(status.message())));
+    if (!status.ok()) {
+      spdlog::error("{}: the replaced chain: {}", arguments.chain_file, std::string(status.message()));
+    }
     running = next.get();
     session = std::move(next);  // which has the one before until it has taken over
     if (is_to_end) {

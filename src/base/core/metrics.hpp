@@ -4,6 +4,7 @@
 #include "base/core/histogram.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,6 +41,15 @@ class Snapshot {
   }
   /// Adds to the times already under this name.
   void add(std::string_view name, Histogram const& times) { times_[std::string(name)].merge(times); }
+
+  /// Adds to the value of sample number `sample`.
+  void increase(std::size_t sample, std::uint64_t by) { samples_[sample].value += by; }
+  /// Adds all times of `other`.
+  void merge_times(Snapshot const& other) {
+    for (auto const& [name, times] : other.times_) {
+      times_[name].merge(times);
+    }
+  }
 
   std::vector<Sample> const& samples() const { return samples_; }
   /// The sum of all samples named `name` with all of `labels`.

@@ -23,9 +23,6 @@ struct alignas(packet::kCacheLineBytes) Unit {
   bool quarantined = false;
   /// Epoch of the device that holds results of device NFs; 0: no device does, as for newly received packets.
   std::uint32_t device_epoch = 0;
-  /// Number of the chain configuration for these packets: the configuration in force when rx took them. Never less than
-  /// that of an earlier unit.
-  std::uint32_t version = 0;
   /// The numbers from first_index to end_index - 1 belong to the unit's packets, in order, and to frames dropped by rx
   /// before, between or after them.
   std::uint64_t first_index = 0;
