@@ -29,7 +29,7 @@ GpuSharing::GpuSharing(device::DeviceInfo info, chain::SharingOptions const& opt
       source_(partitions, options.mode, partitioner_.info()) {}
 
 Result<std::unique_ptr<GpuSharing>> GpuSharing::create(device::Device& device, chain::SharingOptions const& options,
-                                                       SharedPartitions partitions, std::vector<Nf> nfs,
+                                                       SharedPartitions const& partitions, std::vector<Nf> nfs,
                                                        std::uint32_t packet_bytes) {
   std::unique_ptr<GpuSharing> sharing(new GpuSharing(device.info(), options, partitions, std::move(nfs), packet_bytes));
   CATENA_RETURN_IF_ERROR(sharing->partitioner_.prepare(device, sharing->source_.is_alone()));

@@ -44,7 +44,7 @@ class GpuSharing {
   /// share::PartitionPlan::join() and Device::divide(); Unimplemented for a mode or partitions not supported by the
   /// device.
   static Result<std::unique_ptr<GpuSharing>> create(device::Device& device, chain::SharingOptions const& options,
-                                                    SharedPartitions partitions, std::vector<Nf> nfs,
+                                                    SharedPartitions const& partitions, std::vector<Nf> nfs,
                                                     std::uint32_t packet_bytes);
   GpuSharing(GpuSharing const&) = delete;
   GpuSharing& operator=(GpuSharing const&) = delete;
