@@ -99,8 +99,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   chain.flow = diagnostics.take(read_flow(spec));
   chain.shards = diagnostics.take(read_shards(spec, chain));
   if (diagnostics.empty()) {
-    const std::uint32_t units = chain.tuning.unit_packets;
-    chain.tuning.pool_slots = slots_of(chain, units == kAutoUnitPackets ? memory::kDefaultUnitPackets : units);
+    chain.tuning.pool_slots = slots_of(chain, unit_packets_of(chain.tuning));
   }
   return diagnostics.status();
 }

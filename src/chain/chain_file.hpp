@@ -113,6 +113,11 @@ struct Tuning {
   std::uint32_t max_batch_delay_us = 50;
 };
 
+/// Packets per unit; the default if the chain file leaves them open and no layout has decided them.
+constexpr std::uint32_t unit_packets_of(Tuning const& tuning) {
+  return tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets : tuning.unit_packets;
+}
+
 struct ChainConfig {
   ChainSource source;
   std::string name;

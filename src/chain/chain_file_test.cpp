@@ -407,7 +407,10 @@ TEST(ChainFile, units_have_so_many_packets_or_what_catena_chooses) {
   const std::string ends = "rx: {generator: {}}\n  tx: null\n  tuning: ";
   EXPECT_EQ(chain_with(ends + "{}")->tuning.unit_packets, 256U);
   EXPECT_EQ(chain_with(ends + "{unit_packets: 64}")->tuning.unit_packets, 64U);
-  EXPECT_EQ(chain_with(ends + "{unit_packets: auto, units_per_launch: 1024}")->tuning.unit_packets, kAutoUnitPackets);
+  const Tuning open = chain_with(ends + "{unit_packets: auto, units_per_launch: 1024}")->tuning;
+  EXPECT_EQ(open.unit_packets, kAutoUnitPackets);
+  EXPECT_EQ(unit_packets_of(open), 256U);
+  EXPECT_EQ(unit_packets_of({.unit_packets = 64}), 64U);
   EXPECT_THAT(std::string(chain_with(ends + "{unit_packets: few}").status().message()),
               HasSubstr("c.yaml:7:26: 'unit_packets' is 'few'; allowed: a whole number from 4 to 1024, or auto"));
   EXPECT_FALSE(chain_with(ends + "{unit_packets: 0}").ok());

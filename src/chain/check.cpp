@@ -6,7 +6,6 @@
 #include "chain/layout.hpp"
 #include "chain/named_files.hpp"
 #include "chain/workers.hpp"
-#include "packet/memory/unit.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -66,9 +65,7 @@ Status check(ChainConfig config, RunOptions const& options, TryOut const& try_ou
   std::vector<nf::Instance*> all;
   std::ranges::transform(instances, std::back_inserter(all), [](auto const& instance) { return instance.get(); });
   diagnostics.add(next_node_tables(config, all).status());
-  diagnostics.add(flow_limits(config, config.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets
-                                                                                     : config.tuning.unit_packets)
-                      .status());
+  diagnostics.add(flow_limits(config, unit_packets_of(config.tuning)).status());
   add_ways(config, all, input);
   CATENA_RETURN_IF_ERROR(diagnostics.status());
   const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),

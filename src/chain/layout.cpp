@@ -41,12 +41,10 @@ std::string_view name_of(ProcessKind process) {
 ChainLayout unplaced(ChainConfig const& spec, Parallelism const& threads) {
   ChainLayout layout{.shards = threads.shards,
                      .workers = threads.workers,
+                     .unit_packets = unit_packets_of(spec.tuning),
                      .slots = spec.tuning.pool_slots,
                      .flow = spec.flow.mode,
                      .nfs = {}};
-  if (!is_open(spec.tuning)) {
-    layout.unit_packets = spec.tuning.unit_packets;
-  }
   for (NfConfig const& nf : spec.nfs) {
     layout.nfs.push_back({nf.name, nf.on, share::Reason::kFixed, process_of(nf)});
   }

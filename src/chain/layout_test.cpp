@@ -2,11 +2,11 @@
 #include "chain/layout.hpp"
 
 #include "chain/flow.hpp"
+#include "chain/testing/kernel_nfs.hpp"
 #include "nf/named_files.hpp"
 #include "plan/unit_size.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/harness.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,51 +23,6 @@ namespace catena::chain {
 namespace {
 
 using plan::Processor;
-
-/// Reads whole packets, and writes a field.
-class LayoutNf : public nf::Nf {
- public:
-  nf::Hints hints() const override {
-    return {.cr = packet::kAllFields,
-            .cw = packet::fields(packet::kIpv4Ttl),
-            .gr = packet::kAllFields,
-            .gw = packet::fields(packet::kIpv4Ttl)};
-  }
-  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
-               std::span<std::byte> /*results*/) override {}
-  Result<nf::KernelSide> kernel_side() const override {
-    nf::KernelSide side;
-    side.spec.name = "layout";
-    return side;
-  }
-};
-/// Has a kernel, but not for its configuration.
-class LayoutUnable final : public LayoutNf {
- public:
-  Result<nf::KernelSide> kernel_side() const override { return absl::UnimplementedError("too many rules"); }
-};
-
-template <typename Made>
-Result<std::unique_ptr<nf::Nf>> make_layout_nf(nf::Config& /*config*/) {
-  return std::make_unique<Made>();
-}
-constexpr nf::Descriptor layout_nf(std::string_view type, bool has_kernel,
-                                   Result<std::unique_ptr<nf::Nf>> (*create)(nf::Config&)) {
-  return {
-      .type = type, .help = "for tests", .drop_reasons = {}, .config = {}, .has_kernel = has_kernel, .create = create};
-}
-constexpr nf::Descriptor kLayoutNf = layout_nf("able", true, make_layout_nf<LayoutNf>);
-constexpr nf::Descriptor kLayoutCpuOnly = layout_nf("cpuonly", false, make_layout_nf<LayoutNf>);
-constexpr nf::Descriptor kLayoutUnable = layout_nf("unable", true, make_layout_nf<LayoutUnable>);
-
-nf::Registry const& layout_nfs() {
-  static const nf::Registry kAll = [] {
-    nf::Registry all;
-    EXPECT_TRUE(all.add(kLayoutNf).ok() && all.add(kLayoutCpuOnly).ok() && all.add(kLayoutUnable).ok());
-    return all;
-  }();
-  return kAll;
-}
 
 constexpr std::uint32_t kMaxSlots = 1U << 20;
 
@@ -241,9 +196,9 @@ TEST(Layout, is_the_same_for_equal_specs_and_machines) {
   for (std::uint32_t seed = 0; seed < kCases; ++seed) {
     const Case one = random_case(seed);
     const Case same = random_case(seed);
-    const Result<ChainLayout> layout = resolve(one.spec, one.machine, one.options, layout_nfs());
+    const Result<ChainLayout> layout = resolve(one.spec, one.machine, one.options, testing::kernel_nfs());
     ASSERT_TRUE(layout.ok()) << layout.status() << "\n" << one.text;
-    const Result<ChainLayout> again = resolve(same.spec, same.machine, same.options, layout_nfs());
+    const Result<ChainLayout> again = resolve(same.spec, same.machine, same.options, testing::kernel_nfs());
     ASSERT_TRUE(again.ok()) << again.status();
     const ::testing::ScopedTrace trace(__FILE__, __LINE__,
                                        concat("seed ", seed, "\n", one.text, to_json(*layout).dump()));
@@ -268,7 +223,7 @@ TEST(Layout, has_the_evidence_of_its_placement) {
       "  nfs: [{name: n, type: able, on: auto}]\n",
       "c.yaml");
   Placement evidence;
-  const Result<ChainLayout> layout = resolve(spec, {.cores = 4}, {}, layout_nfs(), &evidence);
+  const Result<ChainLayout> layout = resolve(spec, {.cores = 4}, {}, testing::kernel_nfs(), &evidence);
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_EQ(layout->nfs[0].reason, share::Reason::kNoGpu);
   ASSERT_EQ(evidence.nfs.size(), 1U);
@@ -295,7 +250,7 @@ TEST(Layout, a_chain_that_replaces_another_has_its_slots) {
   const std::uint32_t own = spec.tuning.pool_slots;
   const auto beside = [&spec](std::uint32_t slots) {
     const Machine machine{.devices = {}, .memory = {PacketMemory::Owner::kPrevious, slots}};
-    return resolve(spec, machine, {}, layout_nfs());
+    return resolve(spec, machine, {}, testing::kernel_nfs());
   };
   EXPECT_EQ(beside(own)->slots, own);
   EXPECT_EQ(beside(2 * own)->slots, 2 * own);
@@ -304,7 +259,7 @@ TEST(Layout, a_chain_that_replaces_another_has_its_slots) {
   EXPECT_EQ(too_few.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(too_few.message(), concat("it needs ", own, " slots for packets, and the running chain has ", own / 2));
   const Result<ChainLayout> inside =
-      resolve(spec, {.devices = {}, .memory = {PacketMemory::Owner::kCaller}}, {}, layout_nfs());
+      resolve(spec, {.devices = {}, .memory = {PacketMemory::Owner::kCaller}}, {}, testing::kernel_nfs());
   EXPECT_EQ(inside->flow, FlowMode::kPool) << "limits are those of the caller";
 }
 
@@ -313,7 +268,9 @@ TEST(Layout, a_unit_size_for_no_device_is_the_default) {
       "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {packet: 1514}}\n  tx: null\n"
       "  tuning: {unit_packets: auto}\n  nfs: [{name: n, type: able, on: gpu}]\n",
       "c.yaml");
-  const auto units = [&spec](Machine const& machine) { return resolve(spec, machine, {}, layout_nfs())->unit_packets; };
+  const auto units = [&spec](Machine const& machine) {
+    return resolve(spec, machine, {}, testing::kernel_nfs())->unit_packets;
+  };
   EXPECT_EQ(units({}), memory::kDefaultUnitPackets);
   const std::uint32_t suited = units({.devices = {device::DeviceInfo()}});
   EXPECT_NE(suited, memory::kDefaultUnitPackets);

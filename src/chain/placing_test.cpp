@@ -2,11 +2,11 @@
 #include "chain/placing.hpp"
 
 #include "chain/instances.hpp"
+#include "chain/testing/kernel_nfs.hpp"
 #include "io/source.hpp"
 #include "nf/named_files.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/testing/harness.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,48 +20,6 @@ using share::Reason;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-/// Reads a header field, on the CPU and in a kernel.
-class Reader : public nf::Nf {
- public:
-  nf::Hints hints() const override {
-    return {.cr = packet::fields(packet::kIpv4Src), .gr = packet::fields(packet::kIpv4Src)};
-  }
-  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
-               std::span<std::byte> /*results*/) override {}
-  Result<nf::KernelSide> kernel_side() const override {
-    nf::KernelSide side;
-    side.spec.name = "reader";
-    return side;
-  }
-};
-/// Has a kernel, but not for its configuration.
-class Unable final : public Reader {
- public:
-  Result<nf::KernelSide> kernel_side() const override { return absl::UnimplementedError("too many rules"); }
-};
-
-template <typename Made>
-Result<std::unique_ptr<nf::Nf>> make(nf::Config& /*config*/) {
-  return std::make_unique<Made>();
-}
-constexpr nf::Descriptor descriptor(std::string_view type, bool has_kernel,
-                                    Result<std::unique_ptr<nf::Nf>> (*create)(nf::Config&)) {
-  return {
-      .type = type, .help = "for tests", .drop_reasons = {}, .config = {}, .has_kernel = has_kernel, .create = create};
-}
-constexpr nf::Descriptor kReader = descriptor("reader", true, make<Reader>);
-constexpr nf::Descriptor kCpuOnly = descriptor("cpuonly", false, make<Reader>);
-constexpr nf::Descriptor kUnable = descriptor("unable", true, make<Unable>);
-
-nf::Registry const& registry() {
-  static const nf::Registry kAll = [] {
-    nf::Registry all;
-    EXPECT_TRUE(all.add(kReader).ok() && all.add(kCpuOnly).ok() && all.add(kUnable).ok());
-    return all;
-  }();
-  return kAll;
-}
 
 ChainConfig chain_of(std::string const& nfs) {
   auto config = parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: "
@@ -93,11 +51,11 @@ Location gpu(std::uint32_t sms) {
 }
 
 constexpr const char* kTwo =
-    "    - {name: a, type: reader, on: auto}\n    - {name: b, type: reader, on: auto, config: {x: 1}}\n";
+    "    - {name: a, type: able, on: auto}\n    - {name: b, type: able, on: auto, config: {x: 1}}\n";
 
 TEST(Placing, costs_decide) {
   ChainConfig config = chain_of(kTwo);
-  auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  auto placed = place(config, costs(config, 500, 1000), gpu(8), testing::kernel_nfs());
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(placed->nfs[0].on, Processor::kGpu);
   EXPECT_EQ(placed->nfs[1].on, Processor::kGpu);
@@ -111,9 +69,9 @@ TEST(Placing, costs_decide) {
   EXPECT_FALSE(placed->is_partial);
 
   // as often as one asks, and another answer where another thing is asked
-  placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  placed = place(config, costs(config, 500, 1000), gpu(8), testing::kernel_nfs());
   EXPECT_EQ(placed->nfs[0].on, Processor::kGpu);
-  placed = place(config, costs(config, 1, 900'000), gpu(8), registry());
+  placed = place(config, costs(config, 1, 900'000), gpu(8), testing::kernel_nfs());
   EXPECT_EQ(placed->nfs[0].on, Processor::kCpu);
   EXPECT_EQ(placed->nfs[1].on, Processor::kCpu);
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotFaster);
@@ -127,30 +85,31 @@ TEST(Placing, costs_of_reshard_stages_and_ends_are_taken_from_the_profile) {
   config.nfs[1].is_auto = false;
   Location on = gpu(8);
   on.workers = 4;
-  auto placed = place(config, sync, on, registry());
+  auto placed = place(config, sync, on, testing::kernel_nfs());
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_DOUBLE_EQ(placed->chosen.packets_per_s, 1e9 / 500) << "the second NF";
   sync.profile.nfs_on_cpu[1].after_gpu_ns = 800;
-  EXPECT_DOUBLE_EQ(place(config, sync, on, registry())->chosen.packets_per_s, 1e9 / 800);
+  EXPECT_DOUBLE_EQ(place(config, sync, on, testing::kernel_nfs())->chosen.packets_per_s, 1e9 / 800);
   sync.profile.nfs[0].host_alone_ns = 900;
   sync.profile.nfs[0].cost.cpu_ns_per_packet = 1;
-  EXPECT_DOUBLE_EQ(place(config, sync, on, registry())->chosen.packets_per_s, 1e9 / 900);
+  EXPECT_DOUBLE_EQ(place(config, sync, on, testing::kernel_nfs())->chosen.packets_per_s, 1e9 / 900);
   keep(sync.profile.ends, MeasuredEnds{128, "", 1000, 10});
-  placed = place(config, sync, on, registry());
+  placed = place(config, sync, on, testing::kernel_nfs());
   EXPECT_DOUBLE_EQ(placed->chosen.packets_per_s, 1e9 / 1000);
   EXPECT_EQ(to_json(*placed)["chosen"]["limited_by"], "rx");
   EXPECT_THAT(describe(*placed), Contains(HasSubstr("as placed: 1.00 Mpps, by rx")));
   sync.profile.ends[0] = {128, "", 10, 2000};
-  EXPECT_EQ(to_json(*place(config, sync, on, registry()))["chosen"]["limited_by"], "tx");
+  EXPECT_EQ(to_json(*place(config, sync, on, testing::kernel_nfs()))["chosen"]["limited_by"], "tx");
   config.shards = 2;
-  EXPECT_DOUBLE_EQ(place(config, sync, on, registry())->chosen.packets_per_s, 1e9 / 1000) << "each shard has a tx";
+  EXPECT_DOUBLE_EQ(place(config, sync, on, testing::kernel_nfs())->chosen.packets_per_s, 1e9 / 1000)
+      << "each shard has a tx";
 }
 
 TEST(Placing, what_the_user_says_stays) {
   ChainConfig config = chain_of(
-      "    - {name: a, type: reader, on: gpu}\n    - {name: b, type: reader, config: {x: 1}}\n"
-      "    - {name: c, type: reader, on: auto, config: {x: 2}}\n");
-  const auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+      "    - {name: a, type: able, on: gpu}\n    - {name: b, type: able, config: {x: 1}}\n"
+      "    - {name: c, type: able, on: auto, config: {x: 2}}\n");
+  const auto placed = place(config, costs(config, 500, 1000), gpu(8), testing::kernel_nfs());
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(placed->nfs[0].on, Processor::kGpu);
   EXPECT_EQ(placed->nfs[1].on, Processor::kCpu);
@@ -160,10 +119,10 @@ TEST(Placing, what_the_user_says_stays) {
 TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
   ChainConfig config = chain_of(
       "    - {name: a, type: cpuonly, on: auto}\n    - {name: b, type: unable, on: auto}\n"
-      "    - {name: c, type: reader, on: auto}\n");
+      "    - {name: c, type: able, on: auto}\n");
   SyncOptions sync = costs(config, 500, 1000);
-  std::erase_if(sync.profile.nfs_on_cpu, [](MeasuredOnCpu const& nf) { return nf.nf.type == "reader"; });
-  const auto placed = place(config, sync, gpu(8), registry());
+  std::erase_if(sync.profile.nfs_on_cpu, [](MeasuredOnCpu const& nf) { return nf.nf.type == "able"; });
+  const auto placed = place(config, sync, gpu(8), testing::kernel_nfs());
   ASSERT_TRUE(placed.ok()) << placed.status();
   for (PlacedEntry const& entry : placed->nfs) {
     EXPECT_EQ(entry.on, Processor::kCpu) << entry.name;
@@ -180,18 +139,18 @@ TEST(Placing, costs_of_smaller_packets_and_other_rules_are_not_known) {
   ChainConfig config = chain_of(kTwo);
   SyncOptions sync = costs(config, 500, 1000);
   config.rx.as<io::GeneratorConfig>().packet_bytes = 129;
-  auto placed = place(config, sync, gpu(8), registry());
+  auto placed = place(config, sync, gpu(8), testing::kernel_nfs());
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotKnown);
   config = chain_of(kTwo);
   config.nfs[0].config = *nf::Config::parse("{x: 2}", "c.yaml");
-  placed = place(config, sync, gpu(8), registry());
+  placed = place(config, sync, gpu(8), testing::kernel_nfs());
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotKnown);
   EXPECT_EQ(placed->nfs[1].reason, Reason::kFaster);
 }
 
 TEST(Placing, without_a_device_all_is_on_the_cpu) {
   ChainConfig config = chain_of(kTwo);
-  const auto placed = place(config, costs(config, 500, 1000), {}, registry());
+  const auto placed = place(config, costs(config, 500, 1000), {}, testing::kernel_nfs());
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(placed->nfs[0].on, Processor::kCpu);
   EXPECT_THAT(describe(*placed),
@@ -205,8 +164,8 @@ TEST(Placing, an_nf_in_a_process_is_priced_by_a_plan_of_its_own) {
   ChainConfig apart = together;
   apart.nfs[0].isolation = apart.nfs[1].isolation = Isolation::kProcess;
   const SyncOptions sync = costs(together, 500, 1000);
-  const auto one = place(together, sync, gpu(8), registry());
-  const auto other = place(apart, sync, gpu(8), registry());
+  const auto one = place(together, sync, gpu(8), testing::kernel_nfs());
+  const auto other = place(apart, sync, gpu(8), testing::kernel_nfs());
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
   EXPECT_EQ(other->nfs[0].on, Processor::kGpu);
   EXPECT_EQ(other->nfs[1].on, Processor::kGpu);
@@ -220,8 +179,8 @@ TEST(Placing, nfs_of_one_process_are_priced_by_one_plan) {
   grouped.nfs[0].isolation = grouped.nfs[1].isolation = Isolation::kProcess;
   grouped.nfs[0].group = grouped.nfs[1].group = "g";
   const SyncOptions sync = costs(together, 500, 1000);
-  const auto one = place(together, sync, gpu(8), registry());
-  const auto other = place(grouped, sync, gpu(8), registry());
+  const auto one = place(together, sync, gpu(8), testing::kernel_nfs());
+  const auto other = place(grouped, sync, gpu(8), testing::kernel_nfs());
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
   EXPECT_EQ(other->nfs[1].on, Processor::kGpu);
   EXPECT_EQ(one->nfs[0].gpu_ns, other->nfs[0].gpu_ns);
@@ -230,13 +189,13 @@ TEST(Placing, nfs_of_one_process_are_priced_by_one_plan) {
 
 TEST(Placing, says_all_that_is_wrong_with_the_chain) {
   ChainConfig config = chain_of("    - {name: a, type: nothing, on: auto}\n    - {name: b, type: naught, on: auto}\n");
-  const Status status = place(config, {}, gpu(8), registry()).status();
+  const Status status = place(config, {}, gpu(8), testing::kernel_nfs()).status();
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'nothing'"), HasSubstr("'naught'")));
 }
 
 TEST(Placing, is_told_in_json_with_the_numbers) {
   ChainConfig config = chain_of(kTwo);
-  const auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  const auto placed = place(config, costs(config, 500, 1000), gpu(8), testing::kernel_nfs());
   ASSERT_TRUE(placed.ok()) << placed.status();
   const nlohmann::ordered_json json = to_json(*placed);
   EXPECT_EQ(json["nfs"][0]["on"], "gpu");

@@ -62,9 +62,7 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
     CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
   }
   input.costs = options.profile.costs;
-  const bool is_auto = config.tuning.unit_packets == kAutoUnitPackets;
-  input.costs.packets_per_transfer =
-      config.tuning.units_per_launch * (is_auto ? memory::kDefaultUnitPackets : config.tuning.unit_packets);
+  input.costs.packets_per_transfer = config.tuning.units_per_launch * unit_packets_of(config.tuning);
   input.costs.available &= static_cast<plan::MethodSet>(options.methods | plan::method_bit(TransferMethod::kStaged));
   input.mode = options.mode;
   input.pushdown = options.pushdown;

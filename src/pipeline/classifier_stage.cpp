@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace catena::runtime {
 namespace {
-
-/// Fields read by the table may have left the caches while an NF worked on later packets.
-constexpr std::uint32_t kRowsAhead = 8;
 
 /// The frame and what is known of it, from slot to slot.
 void copy_packet(memory::PacketPool const& pool, std::uint32_t from, std::uint32_t to) {
@@ -31,6 +29,23 @@ void copy_packet(memory::PacketPool const& pool, std::uint32_t from, std::uint32
   meta.output[to] = meta.output[from];
 }
 
+/// Positions of the receivers of copies.
+std::vector<std::size_t> mirrored_branches_of(chain::NextNodeTable const& table) {
+  std::vector<std::size_t> branches;
+  for (std::uint64_t left = table.mirrors(); left != 0; left &= left - 1) {
+    branches.push_back(static_cast<std::size_t>(std::countr_zero(left)));
+  }
+  return branches;
+}
+
+/// With tx, which is a branch also if it is no target.
+std::vector<memory::UnitQueue*> with_ended(std::vector<memory::UnitQueue*> out, memory::UnitQueue& ended) {
+  if (std::ranges::find(out, &ended) == out.end()) {
+    out.push_back(&ended);
+  }
+  return out;
+}
+
 }  // namespace
 
 ClassifierStage::ClassifierStage(std::string const& from, chain::NextNodeTable const& table, memory::PacketPool& pool,
@@ -38,33 +53,20 @@ ClassifierStage::ClassifierStage(std::string const& from, chain::NextNodeTable c
                                  BufferReservation& reserve, RecordLog* lines)
     : HostStage(concat(from, " classifier")),
       from_(from),
-      table_(&table),
       pool_(&pool),
       in_(&in),
-      out_(std::move(out)),
+      out_(with_ended(std::move(out), ended)),
       ended_(static_cast<std::size_t>(std::ranges::find(out_, &ended) - out_.begin())),
-      reserve_(&reserve),
+      mirrored_branches_(mirrored_branches_of(table)),
       lines_(lines),
-      sent_(out_.size()),
-      mirrored_(out_.size()) {
-  if (ended_ == out_.size()) {
-    out_.push_back(&ended);
-  }
-  for (std::uint64_t left = table.mirrors(); left != 0; left &= left - 1) {
-    mirrored_branches_.push_back(static_cast<std::size_t>(std::countr_zero(left)));
-  }
-  parts_.resize(out_.size() + mirrored_branches_.size());
-  const std::size_t copies = mirrored_branches_.size() * pool.unit_packets();
-  spare_slots_.reserve(copies);
-  number_ = reserve.add(static_cast<std::uint32_t>(parts_.size()), static_cast<std::uint32_t>(copies));
-}
+      classifier_(table, table.targets().size(), ended_),
+      buffers_(pool, reserve, out_.size(), mirrored_branches_.size()) {}
 
 Result<Progress> ClassifierStage::poll() {
   std::uint32_t packets = 0;
   while (packets < kPacketsAtOnce) {
-    if (!is_ready()) {
-      CATENA_RETURN_IF_ERROR(
-          pending_slots(*pool_, reserve_->wanted_from(number_), reserve_->slots_wanted_from(number_)));
+    if (!buffers_.is_ready()) {
+      CATENA_RETURN_IF_ERROR(buffers_.pending());
       break;
     }
     memory::Unit* const unit = in_->pop();
@@ -85,141 +87,58 @@ Result<Progress> ClassifierStage::poll() {
   return Progress::kIdle;
 }
 
-/// Whether there are empty parts, and slots, for whatever the next unit needs. Where there are not, units are in flight
-/// that will come back.
-bool ClassifierStage::is_ready() {
-  const bool has_parts = std::ranges::find(parts_, nullptr) == parts_.end() || reserve_->take(number_, parts_);
-  return has_parts && (spare_slots_.size() == spare_slots_.capacity() || reserve_->take_slots(number_, spare_slots_));
-}
-
 void ClassifierStage::classify(memory::Unit* unit) {
   if (unit->quarantined) {  // there is no packet in it that anybody may look at
     out_[ended_]->push(unit);
     return;
   }
-  const std::size_t branch = decide(pool_->batch(*unit));
-  if (branch < out_.size() && !has_copies_) {
-    out_[branch]->push(unit);
+  if (const std::optional<std::size_t> branch = classifier_.decide(pool_->batch(*unit))) {
+    out_[*branch]->push(unit);
   } else {
     divide(unit);
   }
-}
-
-/// Decides all packets. Returns their common branch, else the number of branches.
-std::size_t ClassifierStage::decide(packet::Batch const& packets) {
-  branches_.resize(packets.size());
-  mirrors_.assign(packets.size(), 0);
-  has_copies_ = false;
-  bool is_one_branch = true;
-  for (std::uint32_t i = 0; i < packets.size(); ++i) {
-    if (i + kRowsAhead < packets.size()) {
-      __builtin_prefetch(packets[i + kRowsAhead].l3());
-    }
-    const packet::Packet packet = packets[i];
-    std::size_t branch = ended_;
-    if (packet::ended(static_cast<std::uint8_t>(packet.verdict())) == 0) {
-      const chain::NextNodeTable::Decision decision = table_->decide(packet);
-      mirrors_[i] = decision.mirrors;
-      has_copies_ = has_copies_ || decision.mirrors != 0;
-      branch = decision.to;
-      if (branch < sent_.size()) {
-        ++sent_[branch];
-      }
-    }
-    // a packet's copies are made before it ends: its verdict is set where the unit is divided
-    branches_[i] = static_cast<std::uint8_t>(branch);
-    is_one_branch = is_one_branch && branch == branches_[0];
-  }
-  return is_one_branch && drops_of(branches_[0]) == nullptr ? branches_[0] : out_.size();
-}
-
-/// The count of packets that a decision drops; null where it sends them on.
-Counter* ClassifierStage::drops_of(std::uint8_t decision) {
-  switch (decision) {
-    case chain::NextNodeTable::kDropped:
-      return &dropped_;
-    case chain::NextNodeTable::kUnmatched:
-      return &unmatched_;
-    case chain::NextNodeTable::kMalformed:
-      return &malformed_;
-    default:
-      return nullptr;
-  }
-}
-
-memory::Unit& ClassifierStage::part(std::size_t number, memory::Unit const& unit) {
-  memory::Unit& part = *parts_[number];
-  if (part.count == 0) {
-    part.first_index = unit.first_index;
-    part.end_index = unit.end_index;
-    part.arrival_ns = unit.arrival_ns;
-    part.last_arrival_ns = unit.last_arrival_ns;
-    const bool is_of_copies = number >= out_.size();
-    part.host_fallback = !is_of_copies && unit.host_fallback;
-    part.device_epoch = is_of_copies ? 0 : unit.device_epoch;
-  }
-  return part;
 }
 
 void ClassifierStage::divide(memory::Unit* unit) {
   const packet::Batch packets = pool_->batch(*unit);
   for (std::uint32_t i = 0; i < packets.size(); ++i) {
     const packet::Packet packet = packets[i];
-    for (std::uint64_t left = mirrors_[i]; left != 0; left &= left - 1) {
+    for (std::uint64_t left = classifier_.mirrors(i); left != 0; left &= left - 1) {
       const auto target = static_cast<std::size_t>(std::countr_zero(left));
       const auto copies_at = std::ranges::find(mirrored_branches_, target) - mirrored_branches_.begin();
-      memory::Unit& copies = part(out_.size() + static_cast<std::size_t>(copies_at), *unit);
-      ++mirrored_[target];
-      const std::uint32_t slot = spare_slots_[spare_slots_.size() - ++used_slots_];
+      memory::Unit& copies = buffers_.part(out_.size() + static_cast<std::size_t>(copies_at), *unit);
+      classifier_.count_copy(target);
+      const std::uint32_t slot = buffers_.take_slot();
       copy_packet(*pool_, packet.slot(), slot);
       copies.slots()[copies.count++] = slot;
     }
-    std::size_t branch = branches_[i];
-    if (Counter* const drops = drops_of(branches_[i])) {
-      ++*drops;
-      packet.set_verdict(packet::Verdict::kDrop);
-      branch = ended_;
-    }
-    memory::Unit& own = part(branch, *unit);
+    memory::Unit& own = buffers_.part(classifier_.conclude(i, packet), *unit);
     own.slots()[own.count++] = packet.slot();
   }
   if (lines_ != nullptr) {
     divide_lines(*unit);
   }
-  std::uint32_t used = 0;
-  for (memory::Unit const* const part : parts_) {
-    used += part->count > 0 ? 1 : 0;
-  }
-  spare_slots_.resize(spare_slots_.size() - used_slots_);
-  // before anything may come back: whoever takes it has to know what is missing
-  reserve_->used(number_, used, std::exchange(used_slots_, 0));
+  buffers_.report_used();
   pool_->release_unit(unit);
-  for (std::size_t number = 0; number < parts_.size(); ++number) {
-    if (parts_[number]->count > 0) {
-      const std::size_t branch = number < out_.size() ? number : mirrored_branches_[number - out_.size()];
-      out_[branch]->push(std::exchange(parts_[number], nullptr));
+  for (std::size_t number = 0; number < buffers_.parts().size(); ++number) {
+    if (memory::Unit* const part = buffers_.take(number)) {
+      out_[buffers_.has_copies(number) ? mirrored_branches_[number - out_.size()] : number]->push(part);
     }
   }
 }
 
 void ClassifierStage::divide_lines(memory::Unit const& unit) {
   std::vector<PartLines> parts;
-  for (std::size_t number = 0; number < parts_.size(); ++number) {
-    if (memory::Unit const& part = *parts_[number]; part.count > 0) {
-      parts.push_back({pool_->batch(part), &lines_->of(part), number >= out_.size()});
+  for (std::size_t number = 0; number < buffers_.parts().size(); ++number) {
+    if (memory::Unit const& part = *buffers_.parts()[number]; part.count > 0) {
+      parts.push_back({pool_->batch(part), &lines_->of(part), buffers_.has_copies(number)});
     }
   }
   runtime::divide_lines(lines_->of(unit), parts);
 }
 
 void ClassifierStage::close() {
-  for (memory::Unit*& part : parts_) {
-    if (part != nullptr) {
-      pool_->release_unit(std::exchange(part, nullptr));
-    }
-  }
-  pool_->release_slots(spare_slots_);
-  spare_slots_.clear();
+  buffers_.close();
   for (memory::UnitQueue* const queue : out_) {
     queue->close();
   }

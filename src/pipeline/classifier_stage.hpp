@@ -5,10 +5,10 @@
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/buffer_reservation.hpp"
+#include "pipeline/part_buffers.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/unit_classifier.hpp"
 #include "pipeline/unit_records.hpp"
-
-#include <catena/core/counter.hpp>
 
 #include <cstdint>
 #include <string>
@@ -32,47 +32,30 @@ class ClassifierStage final : public HostStage {
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::string const& from() const { return from_; }
-  chain::NextNodeTable const& table() const { return *table_; }
+  chain::NextNodeTable const& table() const { return classifier_.table(); }
   // Of packets that were alive. Any thread.
-  std::uint64_t sent_to(std::size_t target) const { return sent_[target]; }
-  std::uint64_t mirrored_to(std::size_t target) const { return mirrored_[target]; }
-  std::uint64_t dropped() const { return dropped_; }      ///< by a row
-  std::uint64_t unmatched() const { return unmatched_; }  ///< dropped, as no row matched
-  std::uint64_t malformed() const { return malformed_; }  ///< dropped, as a row needs their hidden ports
+  std::uint64_t sent_to(std::size_t target) const { return classifier_.sent_to(target); }
+  std::uint64_t mirrored_to(std::size_t target) const { return classifier_.mirrored_to(target); }
+  std::uint64_t dropped() const { return classifier_.dropped(); }      ///< by a row
+  std::uint64_t unmatched() const { return classifier_.unmatched(); }  ///< dropped, as no row matched
+  std::uint64_t malformed() const { return classifier_.malformed(); }  ///< dropped, as a row needs their hidden ports
 
  private:
-  bool is_ready();
   void classify(memory::Unit* unit);
-  std::size_t decide(packet::Batch const& packets);
   void divide(memory::Unit* unit);
-  Counter* drops_of(std::uint8_t decision);
-  memory::Unit& part(std::size_t number, memory::Unit const& unit);
   void divide_lines(memory::Unit const& unit);
   void close();
 
   std::string from_;
-  chain::NextNodeTable const* table_;
   memory::PacketPool* pool_;
   memory::UnitQueue* in_;
   /// Of the targets, and of tx if it is not a target.
   std::vector<memory::UnitQueue*> out_;
   std::size_t ended_;                           ///< position of tx in out_
   std::vector<std::size_t> mirrored_branches_;  ///< positions in out_ of the receivers of copies
-  BufferReservation* reserve_;
-  std::uint32_t number_;  ///< in the reserve
   RecordLog* lines_;
-  /// An empty unit for each of out_, followed by one for the copies to each of mirrored_branches_; null: to be taken.
-  std::vector<memory::Unit*> parts_;
-  std::vector<std::uint32_t> spare_slots_;  ///< for copies
-  std::uint32_t used_slots_ = 0;
-  bool has_copies_ = false;             ///< of packets of the current unit
-  std::vector<std::uint8_t> branches_;  ///< of the current unit: for each packet a position in out_
-  std::vector<std::uint64_t> mirrors_;  ///< and the targets of its copies
-  std::vector<Counter> sent_;
-  std::vector<Counter> mirrored_;
-  Counter dropped_;
-  Counter unmatched_;
-  Counter malformed_;
+  UnitClassifier classifier_;
+  PartBuffers buffers_;  ///< for out_, followed by mirrored_branches_
 };
 
 }  // namespace catena::runtime

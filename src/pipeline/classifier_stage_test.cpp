@@ -262,6 +262,44 @@ TEST_F(ClassifierStageTest, copies_never_run_out_of_slots_however_much_waits_in_
   EXPECT_EQ(sent, copies);
 }
 
+TEST_F(ClassifierStageTest, a_classifier_decides_a_unit_and_moves_no_packet) {
+  const chain::NextNodeTable table = table_of(
+      "[{from: rx, match: {dport: 0-4}, to: a}, {from: rx, match: {dport: 5}, to: {mirror: a}}, {from: rx, match: "
+      "{dport: 5}, to: drop}, {from: rx, to: b}]");
+  const std::size_t ended = table.targets().size();
+  UnitClassifier classifier(table, table.targets().size(), ended);
+  memory::Unit* const unit = pool_->acquire_unit();
+  ASSERT_TRUE(pool_->acquire_slots(*unit, 6));
+  unit->count = 6;
+  const auto put = [&](std::uint64_t first) {
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      put_numbered(*pool_, unit->slots()[i], first + i);
+    }
+  };
+  const auto at = [&](std::size_t target) {
+    return static_cast<std::size_t>(std::ranges::find(table.targets(), target) - table.targets().begin());
+  };
+  put(6);
+  for (std::uint32_t i = 4; i < 6; ++i) {
+    put_numbered(*pool_, unit->slots()[i], 9);
+  }
+  EXPECT_EQ(classifier.decide(pool_->batch(*unit)), at(kB));
+  EXPECT_EQ(classifier.sent_to(at(kB)), 6U);
+
+  put(0);
+  const packet::Batch packets = pool_->batch(*unit);
+  EXPECT_EQ(classifier.decide(packets), std::nullopt);
+  EXPECT_EQ(classifier.mirrors(0), 0U);
+  EXPECT_EQ(classifier.conclude(0, packets[0]), at(kA));
+  EXPECT_EQ(classifier.mirrors(5), std::uint64_t{1} << at(kA));
+  EXPECT_EQ(packets[5].verdict(), packet::Verdict::kPass) << "until its copy is made";
+  EXPECT_EQ(classifier.dropped(), 0U);
+  EXPECT_EQ(classifier.conclude(5, packets[5]), ended);
+  EXPECT_EQ(packets[5].verdict(), packet::Verdict::kDrop);
+  EXPECT_EQ(classifier.dropped(), 1U);
+  release(unit);
+}
+
 TEST(UnitQueueOfSeveral, takes_from_all_and_ends_with_the_last) {
   constexpr std::uint32_t kPushers = 3;
   constexpr std::uint32_t kUnits = 200;

@@ -190,12 +190,7 @@ Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, NfProces
   CATENA_ASSIGN_OR_RETURN(auto process,
                           start_process(alone, processes, {&config.plugin, 1}, {&outputs, 1}, {"trial"}, true));
   CATENA_ASSIGN_OR_RETURN(const auto nf, add_nf(std::move(process), 0, config, config.plugin, outputs));
-  nf_process::Setup setup = setup_of(alone, chain);
-  if (setup.unit_packets == chain::kAutoUnitPackets) {
-    setup.unit_packets = memory::kDefaultUnitPackets;
-    setup.slots = nf_process::ChannelShape::of(setup.unit_packets).slots();
-  }
-  nf->prepare(setup);
+  nf->prepare(setup_of(alone, chain));
   return nf->start(nf::RunContext{});
 }
 
@@ -281,7 +276,7 @@ nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainC
   }
   setup.device = device::to_string(chain.devices.front());
   setup.ends = chain::ends_of(chain.rx, chain.tx);
-  setup.unit_packets = chain.tuning.unit_packets;
+  setup.unit_packets = chain::unit_packets_of(chain.tuning);
   setup.slots = nf_process::ChannelShape::of(setup.unit_packets).slots();
   setup.units_per_launch = chain.tuning.units_per_launch;
   setup.launches_in_flight = chain.tuning.launches_in_flight;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/nf_builder.hpp"
 
+#include "pipeline/isolation.hpp"
 #include "pipeline/test_support.hpp"
 
 #include <catena/core/testing/scratch_folder.hpp>
@@ -166,6 +167,14 @@ TEST_F(NfBuilderTest, nfs_that_continue_those_of_another_process_are_not_started
   ASSERT_TRUE(pipeline.ok()) << pipeline.status();
   EXPECT_EQ(start_nfs(*pipeline, run_context_of(config, options_, {}), nullptr), absl::OkStatus());
   EXPECT_THAT(NotingNf::notes(), ElementsAre("join", "prepare_to_load"));
+}
+
+TEST_F(NfBuilderTest, a_process_of_a_chain_without_a_layout_has_the_default_unit_size) {
+  chain::ChainConfig config = chain_of({"refuses: nothing"});
+  config.tuning.unit_packets = chain::kAutoUnitPackets;
+  const nf_process::Setup setup = setup_of(config.nfs, config);
+  EXPECT_EQ(setup.unit_packets, memory::kDefaultUnitPackets);
+  EXPECT_GE(setup.slots, memory::kMinSlots);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "chain/flow.hpp"
 #include "chain/layout.hpp"
 #include "chain/workers.hpp"
-#include "packet/memory/unit.hpp"
 #include "service/user_keys.hpp"
 
 #include <catena/core/text.hpp>
@@ -41,9 +40,7 @@ Amounts amounts_of(chain::ChainConfig const& config, chain::RunOptions const& op
   const chain::Parallelism threads =
       chain::parallelism_of(config, options, static_cast<std::uint32_t>(chain::usable_cores().size()));
   const std::uint64_t shards = sized.shards = threads.shards;
-  const std::uint32_t units = config.tuning.unit_packets;
-  const std::uint64_t slots =
-      chain::slots_of(sized, units == chain::kAutoUnitPackets ? memory::kDefaultUnitPackets : units);
+  const std::uint64_t slots = chain::slots_of(sized, chain::unit_packets_of(config.tuning));
   const std::uint64_t bytes = slots * packet::kSlotBytes * shards * kWithReplacement;
   std::set<std::string> groups;
   std::uint64_t processes = 0;

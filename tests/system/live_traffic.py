@@ -83,6 +83,12 @@ class _Batch:
             message.vectors, message.vector_count = ctypes.pointer(vector), 1
         self.call = ctypes.CDLL(None, use_errno=True).sendmmsg
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
     def send(self, first):
         """The packets from number `first` on; the kernel has taken all of them."""
         for at in range(BATCH):
@@ -124,13 +130,14 @@ class Source:
     def _send(interface, frames, rate):
         ended = []
         signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
-        batch, sent, due = _Batch(interface, frames), 0, time.monotonic()
-        while not ended:
-            batch.send(sent)
-            sent += BATCH
-            now = time.monotonic()
-            due = max(due + BATCH / rate, now)
-            time.sleep(due - now)
+        with _Batch(interface, frames) as batch:
+            sent, due = 0, time.monotonic()
+            while not ended:
+                batch.send(sent)
+                sent += BATCH
+                now = time.monotonic()
+                due = max(due + BATCH / rate, now)
+                time.sleep(due - now)
         return sent
 
     def end(self):
