@@ -64,7 +64,7 @@ starts one. Also the header, the link and the pkg-config file of libnca.")
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME catena-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_SDK_DEPENDS program nca)
-set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "cmake, g++, libabsl-dev, libgmock-dev, libgtest-dev, libpcap-dev, libspdlog-dev, libyaml-cpp-dev, ocl-icd-opencl-dev, pkg-config, python3")
+set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "cmake, g++, libabsl-dev, libgmock-dev, libgtest-dev, libpcap-dev, libseccomp-dev, libspdlog-dev, libyaml-cpp-dev, ocl-icd-opencl-dev, pkg-config, python3")
 set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS "clang-15, pocl-opencl-icd")
 
 include(CPack)

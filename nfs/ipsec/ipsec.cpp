@@ -252,7 +252,9 @@ void IpsecNf::find_kept() {
   std::unordered_map<std::string_view, Kept> by_name;
   for (std::size_t store = 0; store < stores_.size(); ++store) {
     for (std::uint32_t entry = 0; entry < stores_[store]->names.size(); ++entry) {
-      by_name.emplace(stores_[store]->names[entry], Kept{store, entry});
+      if (!stores_[store]->names[entry].empty()) {
+        by_name.emplace(stores_[store]->names[entry], Kept{store, entry});
+      }
     }
   }
   kept_.assign(sessions_.size(), std::nullopt);
@@ -268,6 +270,25 @@ void IpsecNf::note_states() {
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     if (is_kept(i)) {
       stores_[kept_[i]->store]->left[kept_[i]->entry] = state_of(i);
+    }
+  }
+}
+
+/// Closes the states of associations that the new configuration lacks, in any shard. Without this, a chain whose keys
+/// change would have ever more files and threads.
+void IpsecNf::close_unused() {
+  std::unordered_set<std::string> used;
+  for (Session const& session : sessions_) {
+    if (std::optional<Reservations::Entry> entry = entry_for(session.association)) {
+      used.insert(std::move(entry->name));
+    }
+  }
+  for (std::shared_ptr<Store> const& store : stores_) {
+    for (std::uint32_t entry = 0; entry < store->names.size(); ++entry) {
+      if (!store->names[entry].empty() && !used.contains(store->names[entry])) {
+        store->names[entry].clear();
+        store->reservations->close(entry, store->left[entry]);
+      }
     }
   }
 }
@@ -325,6 +346,7 @@ Status IpsecNf::prepare_migration(std::span<nf::Nf const* const> before) {
   std::unordered_set<std::string_view> opened;
   for (nf::Nf const* const each : before) {
     for (std::shared_ptr<Store> const& store : static_cast<IpsecNf const&>(*each).stores_) {
+      store->reservations->await_closed();  // an association may come back
       opened.insert(store->names.begin(), store->names.end());
     }
   }
@@ -360,7 +382,7 @@ void IpsecNf::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter cons
     auto& old = static_cast<IpsecNf&>(*each);
     old.note_states();
     for (std::shared_ptr<Store> const& store : old.stores_) {
-      if (std::ranges::find(stores_, store) == stores_.end()) {
+      if (!store->reservations->is_closed() && std::ranges::find(stores_, store) == stores_.end()) {
         store->users = shard_.count;
         stores_.push_back(store);
       }
@@ -387,6 +409,7 @@ void IpsecNf::migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter cons
       static_cast<IpsecNf&>(*each).kept_.clear();
       static_cast<IpsecNf&>(*each).stores_.clear();  // all shards of this NF have them
     }
+    close_unused();
   }
 }
 

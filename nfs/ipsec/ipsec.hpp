@@ -122,7 +122,8 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   /// Opens the states of associations missing in `before`, or checks them in a trial. FailedPrecondition: another
   /// direction or state folder; else as Reservations::open().
   Status prepare_migration(std::span<nf::Nf const* const> before) override;
-  /// Associations with the same keys keep their numbers and windows, whichever shards have them.
+  /// Associations with the same keys keep their numbers and windows, whichever shards have them. The states of others
+  /// are closed by another thread, so that another NF can open them, or a later one of this chain.
   void migrate_state(std::span<nf::Nf* const> before, nf::FlowFilter const& is_mine) override;
   /// Opens the states not in use by another NF. States in use are assumed to belong to the replaced NF; load() opens
   /// them, or they stay closed. Errors: as Reservations::open().
@@ -177,8 +178,8 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   struct Store {
     std::size_t users = 1;  ///< NFs that have not finished
     std::unique_ptr<Reservations> reservations;
-    std::vector<std::string> names;  ///< of its entries
-    std::vector<SavedState> left;    ///< where each continues; where it ended if no association uses it
+    std::vector<std::string> names;  ///< of its entries; empty: closed, as no association uses it
+    std::vector<SavedState> left;    ///< where each continues
   };
   /// Location of an association's state.
   struct Kept {
@@ -192,6 +193,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   Result<std::shared_ptr<Store>> open(std::vector<Reservations::Entry> entries) const;
   void find_kept();
   void note_states();
+  void close_unused();
   std::optional<SavedState> state_before(std::uint32_t number, std::span<nf::Nf* const> before) const;
   void drop_coming();
 

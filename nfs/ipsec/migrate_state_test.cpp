@@ -11,9 +11,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace catena::ipsec::testing {
@@ -174,6 +178,67 @@ TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice)
   next.start({.live_tx = true});
   EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
   EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+}
+
+/// Alone, with the keys that it has in both().
+std::string second_alone() {
+  const std::string text = both();
+  return text.substr(0, text.find("  - spi: 4096")) + text.substr(text.find("  - spi: 4097"));
+}
+
+TEST(MigrateState, an_association_that_went_is_free_for_another_chain) {
+  const ScratchFolder folder;
+  Version first(folder, "encrypt", both());
+  first.start(kLiveNewKeys);
+  first.run(to(kFirst, 3));
+  first.run(to(kSecond, 5));
+  Version second(folder, "encrypt", first_alone());
+  second.take_over(first);
+  Status status;
+  for (const auto begin = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - begin < std::chrono::seconds(10);
+       std::this_thread::sleep_for(std::chrono::milliseconds(1))) {  // it is closed meanwhile
+    Version other(folder, "encrypt", second_alone());
+    status = dynamic_cast<nf::Persistent&>(other.nf()).start({.live_tx = true});
+    if (status.ok()) {
+      EXPECT_THAT(numbers_of(other.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 6U)));
+      other.end();
+      break;
+    }
+  }
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(numbers_of(second.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 4U)));
+  second.end();
+  Version last(folder, "encrypt", both());
+  last.start({.live_tx = true});
+  EXPECT_THAT(numbers_of(last.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
+  EXPECT_THAT(numbers_of(last.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+}
+
+/// Each opened state has a thread as long as it is open.
+TEST(MigrateState, associations_that_come_and_go_leave_nothing_open) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const ScratchFolder folder;
+  auto now = std::make_unique<Version>(folder, "encrypt", first_alone());
+  now->start(kLiveNewKeys);
+  const auto at_start = threads();
+  constexpr std::uint32_t kChanges = 20;
+  for (std::uint32_t i = 1; i <= kChanges; ++i) {
+    for (std::string const& sa_file : {both(), first_alone()}) {
+      auto next = std::make_unique<Version>(folder, "encrypt", sa_file);
+      next->take_over(*now);
+      now = std::move(next);
+      EXPECT_THAT(numbers_of(now->run(to(kSecond, 1))).size(), sa_file == both() ? 1 : 0);
+    }
+  }
+  EXPECT_LE(threads(), at_start + 2);
+  auto last = std::make_unique<Version>(folder, "encrypt", both());
+  last->take_over(*now);
+  EXPECT_THAT(numbers_of(last->run(to(kSecond, 1))), ElementsAre(std::pair(4097U, kChanges + 1)));
+  EXPECT_EQ(threads(), at_start + 1);
 }
 
 /// The encrypting NFs of several shards.

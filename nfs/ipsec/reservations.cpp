@@ -52,9 +52,9 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
     }
     CATENA_RETURN_IF_ERROR(file.status());
     auto slot = std::make_unique<Slot>(std::move(entry), *std::move(file));
-    if (slot->file.is_new()) {
+    if (slot->file->is_new()) {
       if (!new_keys.contains(slot->entry.spi)) {
-        missing_path = missing.empty() ? slot->file.path() : missing_path;
+        missing_path = missing.empty() ? slot->file->path() : missing_path;
         missing.push_back(slot->entry.spi);
         continue;
       }
@@ -62,7 +62,7 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
       // of numbers before the first one none was seen, as RFC 4303 section 3.4.3 has it
       slot->start = {.next = slot->entry.first, .seen = ReplayWindow::Seen(ReplayWindow::words_of(slot->entry.window))};
     } else {
-      slot->start = slot->file.loaded();
+      slot->start = slot->file->loaded();
       if (slot->start.next < slot->entry.first) {
         slot->start = {.next = slot->entry.first, .seen = {}};
       }
@@ -112,6 +112,7 @@ void Reservations::stop() {
     stopping_ = true;
   }
   asked_.notify_all();
+  answered_.notify_all();
   thread_.join();
 }
 
@@ -124,9 +125,18 @@ Status Reservations::reserve(Slot& slot, std::uint64_t beyond) {
   if (up_to <= slot.reserved.load(std::memory_order_relaxed)) {
     return absl::OkStatus();  // the numbers have ended
   }
-  CATENA_RETURN_IF_ERROR(slot.file.save({.next = up_to, .seen = {}}, slot.entry.spi));
+  CATENA_RETURN_IF_ERROR(slot.file->save({.next = up_to, .seen = {}}, slot.entry.spi));
   slot.reserved.store(up_to, std::memory_order_release);
   return absl::OkStatus();
+}
+
+/// Writes the last state of an entry, and closes its file.
+void Reservations::save_last(Slot& slot) {
+  if (const Status status = slot.file->save(*slot.last, slot.entry.spi); !status.ok()) {
+    spdlog::error("ipsec: the last state of the association with SPI {}: {}", slot.entry.spi,
+                  std::string(status.message()));
+  }
+  slot.file.reset();
 }
 
 void Reservations::work() {
@@ -138,6 +148,20 @@ void Reservations::work() {
     }
     Slot& slot = *slots_[queue_.back()];
     queue_.pop_back();
+    if (!slot.file) {
+      continue;
+    }
+    if (slot.last) {
+      lock.unlock();
+      save_last(slot);
+      lock.lock();
+      --closing_;
+      answered_.notify_all();
+      if (++closed_ == slots_.size()) {
+        return;
+      }
+      continue;
+    }
     const std::uint64_t beyond = slot.wanted;
     lock.unlock();
     const Clock::time_point now = Clock::now();
@@ -201,11 +225,31 @@ std::uint64_t Reservations::take(std::uint32_t number, std::uint64_t next) {
   return reserved;
 }
 
+void Reservations::close(std::uint32_t number, SavedState state) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  slots_[number]->last = std::move(state);
+  ++closing_;
+  queue_.push_back(number);
+  asked_.notify_one();
+}
+
+void Reservations::await_closed() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  answered_.wait(lock, [this] { return closing_ == 0 || stopping_; });
+}
+
+bool Reservations::is_closed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closed_ == slots_.size();
+}
+
 Status Reservations::finish(std::span<const SavedState> states) {
   stop();
   Status status;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    status.Update(slots_[i]->file.save(states[i], slots_[i]->entry.spi));
+    if (slots_[i]->file) {
+      status.Update(slots_[i]->file->save(states[i], slots_[i]->entry.spi));
+    }
   }
   return status.ok() ? status : absl::DataLossError(std::string(status.message()));
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -62,7 +63,16 @@ class Reservations {
   /// only if `next` is not reserved yet. Thread rule: any thread, but one at a time for an entry.
   std::uint64_t take(std::uint32_t number, std::uint64_t next);
 
-  /// Ends the thread and writes the state of each entry: `states` by entry. Returns the last failure, with its file.
+  /// Ends the use of an entry: the thread writes its state and closes its file. Does not wait. The log reports a
+  /// failure; numbers reserved before remain used then. Precondition: no take() for the entry from now on.
+  void close(std::uint32_t number, SavedState state);
+  /// Waits until the files of close() are closed, or finish() is called.
+  void await_closed();
+  /// True if all entries are closed. The thread has ended then.
+  bool is_closed() const;
+
+  /// Ends the thread and writes the state of each open entry: `states` by entry. Returns the last failure, with its
+  /// file.
   Status finish(std::span<const SavedState> states);
 
  private:
@@ -73,7 +83,7 @@ class Reservations {
   struct Slot {
     Slot(Entry known, StateFile opened) : entry(std::move(known)), file(std::move(opened)) {}
     Entry entry;
-    StateFile file;
+    std::optional<StateFile> file;  // nullopt: closed
     SavedState start;
     std::atomic<std::uint64_t> reserved{0};  // the first unreserved number
     std::atomic<std::uint64_t> block{0};
@@ -81,12 +91,14 @@ class Reservations {
     std::uint64_t wanted = 0;  // reserve beyond this number; 0: no request
     bool failed = false;
     Clock::time_point failed_at;
+    std::optional<SavedState> last;  // set: close the file
     // used by the writer thread
     Clock::time_point written_at;
   };
 
   explicit Reservations(Direction direction) : direction_(direction) {}
   Status reserve(Slot& slot, std::uint64_t beyond);
+  static void save_last(Slot& slot);
   void work();
   void ask(std::uint32_t number, std::uint64_t beyond);
   void stop();
@@ -94,10 +106,12 @@ class Reservations {
   Direction direction_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t new_states_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable answered_;
-  std::vector<std::uint32_t> queue_;  // entries with `wanted` set
+  std::vector<std::uint32_t> queue_;  // entries with `wanted` or `last` set
+  std::size_t closing_ = 0;           // entries with `last` set and an open file
+  std::size_t closed_ = 0;            // entries
   bool stopping_ = false;
   std::thread thread_;
 };

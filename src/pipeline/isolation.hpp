@@ -17,7 +17,8 @@
 /// A session's code for NFs in separate processes.
 namespace catena::runtime {
 
-/// Prepares `options` for processes if `chain` has NFs for them. NotFound if the program for them is missing.
+/// Prepares `options` for processes if `chain` has NFs for them. Their trial processes get the user, the devices and
+/// the number of the chain from `options` as they are now. NotFound if the program for processes is missing.
 Status allow_processes(chain::ChainConfig const& chain, RunOptions& options);
 
 /// Whether an NF in a separate process is placed on a device, or may be. It can only reach one through a device server.

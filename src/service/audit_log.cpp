@@ -88,7 +88,25 @@ Status AuditLog::write(std::string_view line) {
   return absl::OkStatus();
 }
 
+/// Whether the last line of the chain has this refusal; else it has from now on. `refusal`: empty for any other line.
+bool AuditLog::is_repeated(AuditRecord const& record, std::string refusal) {
+  const std::lock_guard lock(mutex_);
+  if (refusal.empty()) {
+    refusals_.erase(record.chain);
+    return false;
+  }
+  std::string& last = refusals_[record.chain];
+  const bool is_same = last == refusal;
+  last = std::move(refusal);
+  return is_same;
+}
+
 void AuditLog::add(AuditRecord const& record) {
+  is_repeated(record, {});
+  append(record);
+}
+
+void AuditLog::append(AuditRecord const& record) {
   spdlog::info("audit: {} of '{}' by user {}{}: {}{}{}", record.operation, record.chain.substr(0, kMaxNameBytes),
                record.uid, client_text(record), record.status,
                record.revision.empty() ? "" : concat(", revision ", record.revision),
@@ -111,8 +129,17 @@ void AuditLog::add(AuditRecord const& record) {
 
 void AuditLog::add_own(std::string_view operation, std::string const& chain, std::string const& revision,
                        Status const& status) {
-  add({concat("own-", operation), chain, revision, ::geteuid(), ::getpid(), status.ok() ? kHttpOk : http_status(status),
-       std::string(status.message())});
+  const unsigned code = status.ok() ? kHttpOk : http_status(status);
+  const AuditRecord record{.operation = concat("own-", operation),
+                           .chain = chain,
+                           .revision = revision,
+                           .uid = ::geteuid(),
+                           .pid = ::getpid(),
+                           .status = code,
+                           .error = std::string(status.message())};
+  if (!is_repeated(record, status.ok() ? std::string() : concat(operation, " ", code, " ", record.error))) {
+    append(record);
+  }
 }
 
 std::uint64_t AuditLog::lost() const {

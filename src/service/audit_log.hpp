@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,19 +40,23 @@ class AuditLog {
 
   /// Lines missing in the file are counted; the log reports the first one, and the end of such a time.
   void add(AuditRecord const& record);
-  /// With uid and pid of the service; `status` is OK after an act that was done.
+  /// With uid and pid of the service; `status` is OK after an act that was done. An act refused again for the same
+  /// reason has no line until the chain has another one: failed chains are started again for ever.
   void add_own(std::string_view operation, std::string const& chain, std::string const& revision, Status const& status);
   /// Lines missing in the file.
   std::uint64_t lost() const;
 
  private:
   AuditLog() = default;
+  bool is_repeated(AuditRecord const& record, std::string refusal);
+  void append(AuditRecord const& record);
   Status write(std::string_view line);
 
   mutable std::mutex mutex_;
   std::string path_;  ///< empty: no file
   FileDescriptor fd_;
   std::optional<NameWatch> name_;
+  std::map<std::string, std::string> refusals_;  ///< by chain, if its last line is a refused act of the service
   std::uint64_t lost_ = 0;
   bool is_failing_ = false;
   bool is_cut_ = false;  ///< the last line in the file has no end

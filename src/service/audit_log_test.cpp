@@ -78,6 +78,30 @@ TEST_F(AuditLogTest, a_record_is_a_line_appended_to_a_file_of_its_owner) {
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
 }
 
+/// A failed chain is started again every minute, for ever.
+TEST_F(AuditLogTest, an_act_refused_again_for_the_same_reason_is_one_line) {
+  const auto log = open(file());
+  const Status busy = absl::UnavailableError("the port is busy");
+  const auto count_after = [&](std::string_view operation, std::string const& chain, Status const& status) {
+    log->add_own(operation, chain, "", status);
+    return lines(file()).size();
+  };
+  EXPECT_EQ(count_after("start", "a", busy), 1U);
+  EXPECT_EQ(count_after("start", "a", busy), 1U);
+  EXPECT_EQ(count_after("start", "b", busy), 2U) << "of another chain";
+  EXPECT_EQ(count_after("start", "a", busy), 2U);
+  EXPECT_EQ(count_after("start", "a", absl::UnavailableError("no port")), 3U) << "another reason";
+  EXPECT_EQ(count_after("start", "a", absl::NotFoundError("no port")), 4U) << "another status";
+  EXPECT_EQ(count_after("return", "a", absl::NotFoundError("no port")), 5U) << "another act";
+  EXPECT_EQ(count_after("start", "a", absl::OkStatus()), 6U);
+  EXPECT_EQ(count_after("start", "a", absl::OkStatus()), 7U) << "it failed in between";
+  EXPECT_EQ(count_after("start", "a", busy), 8U);
+  EXPECT_EQ(count_after("start", "a", busy), 8U);
+  log->add(record("apply"));  // of a
+  EXPECT_EQ(count_after("start", "a", busy), 10U) << "after a request";
+  EXPECT_EQ(count_after("start", "b", busy), 10U);
+}
+
 TEST_F(AuditLogTest, follows_its_name) {
   const auto log = open(file());
   log->add(record("stop"));

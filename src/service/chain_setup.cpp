@@ -24,12 +24,12 @@ Status ChainSetup::set_up(ApplyRecord const& applied, ValidatedSpec& validated) 
   if (servers_ != nullptr) {  // after share_device(), as shared GPUs need the common server
     runtime::use_servers(*servers_, {applied.name, applied.tenant, servers_for_, owner_of(applied)}, validated.options);
   }
-  CATENA_RETURN_IF_ERROR(runtime::allow_processes(validated.config, validated.options));
   if (has_other_rights(applied.caller)) {
     validated.options.processes.uid = applied.caller.uid;
     validated.options.processes.gid = applied.caller.gid;
   }
-  return absl::OkStatus();
+  // last: trials get the user of the processes from these options
+  return runtime::allow_processes(validated.config, validated.options);
 }
 
 /// Has the chain's NFs share their device with those of the others, where the service does that.

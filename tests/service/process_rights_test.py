@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from command import HAS_PROCESSES, NO_PROCESSES, descendants_of, name_of, status_of, threads_of
@@ -21,6 +22,17 @@ HEAD = "| process | user | capabilities | namespaces of its own | no new privile
 RESERVED = range(1_900_000_000, 1_900_065_536)  # docs/adr/0054
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapAmb")
 ON_DEVICE = "[{name: fw, type: firewall, on: gpu, isolation: none, config: {rules: " + DATA + "/fw.rules, default: allow}}]"
+
+# the check of it ends at a limit of its time or memory
+ENDLESS_KERNEL = """#include <catena/kernel/context.hpp>
+namespace vendor {
+template <catena::u64 N, catena::u64 M>
+struct Wide { static constexpr catena::u64 kSum = Wide<N - 1, M * 2>::kSum + Wide<N - 1, M * 2 + 1>::kSum; };
+template <catena::u64 M>
+struct Wide<0, M> { static constexpr catena::u64 kSum = M; };
+}
+CATENA_KERNEL(base) { static_assert(vendor::Wide<40, 1>::kSum > 0); }
+"""
 
 
 def rows():
@@ -107,6 +119,17 @@ class Rights(TenantTest):
     def test_of_a_device_server(self):
         self.applied(self.service, self.chain("r", nfs=ON_DEVICE), device="opencl")
         self.assert_row("`catena-device-server`", f"/proc/{self.below('catena-device-server')}")
+
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_of_the_check_of_a_kernel(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kernel = pathlib.Path(folder) / "endless.kernel.cpp"
+            kernel.write_text(ENDLESS_KERNEL)
+            with subprocess.Popen([BIN, "check-kernel", kernel], stdout=subprocess.DEVNULL) as check:
+                try:
+                    self.assert_row("`catena-static-check` of root", f"/proc/{self.below('catena-static-check', check.pid)}")
+                finally:
+                    check.kill()
 
     @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
     def test_of_the_stack(self):

@@ -1,76 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// catena-static-check OUTPUT AUTHOR_FOLDER FRAMEWORK_FOLDER --author NAME... --framework NAME... --define NAME=VALUE...
-//
-// Checks one kernel and writes what it finds to OUTPUT, a line each: see Findings::lines(). The compiler that it is
-// made of can be led to crash, to take all memory or to go on for ever by the source it reads; so it is a program of
-// its own, with limits that it sets before it reads anything. Exit status: 0 if the check came to an end.
+// Checks one kernel, with input and output as described in gpu/check/checker_protocol.hpp. The compiler that it is made
+// of can be led to crash, to take all memory or to go on for ever by the source it reads; so it is a program of its
+// own, with limits that it sets before it reads anything. Its starter may have limited it more. Exit status: 0 if the
+// check came to an end.
 #include <sys/resource.h>
+#include <unistd.h>
 
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "apps/catena-static-check/diagnostics.hpp"
 #include "apps/catena-static-check/frontend.hpp"
 #include "apps/catena-static-check/source.hpp"
 #include "apps/catena-static-check/tokens.hpp"
+#include "gpu/check/checker_protocol.hpp"
 
 namespace {
 
 using catena::checker::Diagnostics;
 using catena::checker::Dialect;
-using catena::checker::File;
 using catena::checker::Job;
+namespace protocol = catena::static_check;
 
-constexpr rlim_t kMaxMemory = rlim_t{3} << 30;
 constexpr rlim_t kMaxSeconds = 30;
-constexpr rlim_t kMaxOutput = rlim_t{1} << 20;
 
 bool limit(int resource, rlim_t most) {
-  const rlimit limits{most, most};
-  return setrlimit(static_cast<__rlimit_resource>(resource), &limits) == 0;
+  const auto which = static_cast<__rlimit_resource>(resource);
+  rlimit limits{};
+  if (getrlimit(which, &limits) != 0) {
+    return false;
+  }
+  limits.rlim_max = std::min(limits.rlim_max, most);
+  limits.rlim_cur = limits.rlim_max;
+  return setrlimit(which, &limits) == 0;
 }
 
-std::optional<File> read(std::string const& folder, std::string_view name) {
-  std::ifstream in(folder + "/" + std::string(name), std::ios::binary);
-  if (!in) {
+std::optional<std::string> read_input() {
+  std::string input;
+  std::array<char, 16384> part{};
+  for (;;) {
+    const ssize_t bytes = read(protocol::kCheckerInput, part.data(), part.size());
+    if (bytes <= 0) {
+      return bytes == 0 ? std::optional(std::move(input)) : std::nullopt;
+    }
+    input.append(part.data(), static_cast<std::size_t>(bytes));
+  }
+}
+
+/// The bytes before the next `end`, which is removed too.
+std::string_view take_field(std::string_view& rest, char end) {
+  const std::string_view field = rest.substr(0, rest.find(end));
+  rest.remove_prefix(std::min(field.size() + 1, rest.size()));
+  return field;
+}
+
+/// As many of the next bytes as `length` says.
+std::optional<std::string> take_bytes(std::string_view& rest, std::string_view length) {
+  std::size_t bytes = 0;
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), bytes);
+  if (error != std::errc() || bytes > rest.size()) {
     return std::nullopt;
   }
-  return File{std::string(name), {std::istreambuf_iterator<char>(in), {}}};
+  std::string taken(rest.substr(0, bytes));
+  rest.remove_prefix(bytes);
+  return taken;
 }
 
-std::optional<Job> job_of(std::vector<std::string> const& words) {
+std::optional<Job> job_of(std::string_view rest) {
   Job job;
-  std::string_view kind;
-  for (std::size_t i = 4; i < words.size(); ++i) {
-    if (words[i] == "--author" || words[i] == "--framework" || words[i] == "--define") {
-      kind = words[i];
-    } else if (kind == "--define") {
-      job.defines.push_back(words[i]);
+  while (!rest.empty()) {
+    const std::string_view kind = take_field(rest, ' ');
+    const std::string_view name_bytes = take_field(rest, ' ');
+    const std::string_view text_bytes = take_field(rest, '\n');
+    std::optional<std::string> name = take_bytes(rest, name_bytes);
+    std::optional<std::string> text = take_bytes(rest, text_bytes);
+    if (!name.has_value() || !text.has_value()) {
+      return std::nullopt;
+    }
+    if (kind == protocol::kDefineEntry) {
+      job.defines.push_back(*std::move(name));
     } else {
-      std::optional<File> file = read(kind == "--author" ? words[2] : words[3], words[i]);
-      if (!file.has_value()) {
-        return std::nullopt;
-      }
-      (kind == "--author" ? job.author : job.framework).push_back(std::move(*file));
+      (kind == protocol::kAuthorEntry ? job.author : job.framework).push_back({*std::move(name), *std::move(text)});
     }
   }
   return job.author.empty() ? std::nullopt : std::optional(std::move(job));
 }
 
+bool write_output(std::string_view lines) {
+  while (!lines.empty()) {
+    const ssize_t bytes = write(protocol::kCheckerOutput, lines.data(), lines.size());
+    if (bytes <= 0) {
+      return false;
+    }
+    lines.remove_prefix(static_cast<std::size_t>(bytes));
+  }
+  return true;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv, argv + argc);
-  if (words.size() < 5 || !limit(RLIMIT_AS, kMaxMemory) || !limit(RLIMIT_CPU, kMaxSeconds) || !limit(RLIMIT_CORE, 0) ||
-      !limit(RLIMIT_FSIZE, kMaxOutput)) {
+int main() {
+  if (!limit(RLIMIT_AS, protocol::kCheckerMemory) || !limit(RLIMIT_CPU, kMaxSeconds) || !limit(RLIMIT_CORE, 0) ||
+      !limit(RLIMIT_FSIZE, 0)) {
     return 2;
   }
-  const std::optional<Job> job = job_of(words);
+  const std::optional<std::string> input = read_input();
+  const std::optional<Job> job = input.has_value() ? job_of(*input) : std::nullopt;
   if (!job.has_value()) {
     return 2;
   }
@@ -80,7 +121,5 @@ int main(int argc, char** argv) {
       catena::checker::check_dialect(*job, dialect, diagnostics);
     }
   }
-  std::ofstream out(words[1], std::ios::binary);
-  out << diagnostics.lines();
-  return out.flush() ? 0 : 2;
+  return write_output(diagnostics.lines()) ? 0 : 2;
 }

@@ -6,8 +6,9 @@
 #include <catena/packet/fields.hpp>
 #include <catena/packet/slot.hpp>
 
+#include "gpu/check/checker_process.hpp"
+#include "gpu/check/checker_protocol.hpp"
 #include "gpu/device/source.hpp"
-#include "gpu/device/subprocess.hpp"
 #include "gpu/program/program.hpp"
 
 #include <algorithm>
@@ -162,43 +163,30 @@ std::optional<Report> parse(std::string_view lines) {
   return std::nullopt;
 }
 
-/// Writes the files below `folder`; the command that checks them.
-Result<std::vector<std::string>> prepare(device::ProgramSource const& source, std::size_t own,
-                                         std::filesystem::path const& folder) {
-  std::vector<std::string> command = {checker().string(), (folder / "findings").string()};
-  const auto middle = source.files.begin() + static_cast<std::ptrdiff_t>(own);
-  const device::ProgramSource author{.files = {source.files.begin(), middle}, .defines = {}};
-  const device::ProgramSource framework{.files = {middle, source.files.end()}, .defines = {}};
-  for (const char* part : {"author", "framework"}) {
-    command.push_back((folder / part).string());
+void add_entry(std::string& input, std::string_view kind, std::string_view name, std::string_view text) {
+  input += concat(kind, " ", name.size(), " ", text.size(), "\n", name, text);
+}
+
+/// The program's input; see checker_protocol.hpp.
+std::string input_of(device::ProgramSource const& source, std::size_t own) {
+  std::string input;
+  for (std::size_t i = 0; i < source.files.size(); ++i) {
+    add_entry(input, i < own ? kAuthorEntry : kFrameworkEntry, source.files[i].name, source.files[i].text);
   }
-  for (auto const& [part, files] : {std::pair("author", &author), std::pair("framework", &framework)}) {
-    CATENA_RETURN_IF_ERROR(device::write_sources(*files, folder / part));
-    command.push_back(concat("--", part));
-    for (device::SourceFile const& file : files->files) {
-      command.push_back(file.name);
-    }
+  for (std::string const& define : source.defines) {
+    add_entry(input, kDefineEntry, define, "");
   }
-  command.emplace_back("--define");
-  command.insert(command.end(), source.defines.begin(), source.defines.end());
-  return command;
+  return input;
 }
 
 /// `own`: how many of the files are the author's.
 Result<Report> run(device::ProgramSource const& source, std::size_t own, Limits const& limits) {
-  CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> command, prepare(source, own, folder.path()));
-  const Result<device::ProcessResult> ended = device::run_process(command, folder.path(), limits.time);
-  if (!ended.ok() && ended.status().code() != absl::StatusCode::kDeadlineExceeded) {
-    return ended.status();
+  const Result<std::string> lines = run_checker(checker(), input_of(source, own), limits.time);
+  if (!lines.ok()) {
+    return Status(lines.status().code(), concat("kernels cannot be checked: ", std::string(lines.status().message())));
   }
-  if (ended.ok() && ended->exit_code == 0) {
-    const Result<std::vector<std::byte>> lines = device::read_file(folder.path() / "findings");
-    const std::string_view text =
-        lines.ok() ? std::string_view(reinterpret_cast<const char*>(lines->data()), lines->size()) : std::string_view();
-    if (std::optional<Report> report = parse(text); report.has_value()) {
-      return *std::move(report);
-    }
+  if (std::optional<Report> report = parse(*lines); report.has_value()) {
+    return *std::move(report);
   }
   Report refused;
   refused.refused.push_back(

@@ -43,10 +43,11 @@ struct Limits {
 
 /// Checks a kernel. `source`: the result of program::with_sdk() for its files, with the macros of one plan. Other plans
 /// instantiate other templates, so each is checked before it is compiled. Only the headers added by with_sdk() are
-/// trusted. A separate program reads the source, with limits of time and memory; if it does not finish, the source is
-/// refused (rule "no-end"). Thread rule: any.
-/// Errors: InvalidArgument for a macro unknown to plans, or for a value that plans do not give it; Unavailable if the
-/// checking program is not installed, or if no folder can be created for it.
+/// trusted. A separate program reads the source, with limits of time and memory, and in a sandbox if the caller is
+/// root; if it does not finish, the source is refused (rule "no-end"). Thread rule: any. Errors: InvalidArgument for a
+/// macro unknown to plans, or for a value that plans do not give it; Unavailable if the checking program is not
+/// installed or cannot be started, or if its sandbox cannot be created; DeadlineExceeded if that takes longer than
+/// `limits.time`.
 Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits = {});
 
 }  // namespace catena::static_check
