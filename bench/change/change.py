@@ -9,7 +9,7 @@ whose ring has 4,096 places, as a NIC's has. A `catena run`, whose chain is fire
 file is changed once a second, and it is told by SIGHUP:
 
 none      nothing is changed
-rules     the firewall gets one more rule: the NF changes in place
+rules     the firewall gets one more rule
 chain     the chain gets a second firewall, or loses it: another chain takes over
 
 The sender keeps its schedule, as a wire does: a packet that is due and finds the ring full is lost, and is what a change

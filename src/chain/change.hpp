@@ -19,8 +19,7 @@ bool is_same_spec(ChainConfig const& now, ChainConfig const& next);
 /// The keys of `spec` that differ, except `nfs`.
 std::vector<std::string> changed_keys(ChainConfig const& now, ChainConfig const& next);
 
-/// For each NF of `next`, the position in `now` of the NF with the same name and the same entry; nullopt: there is
-/// none.
+/// For each NF of `next`, the position in `now` of the NF with the same name and the same entry; nullopt: no such NF.
 std::vector<std::optional<std::size_t>> same_nfs(ChainConfig const& now, ChainConfig const& next);
 
 /// Whether `next` receives from and sends to the same ports: then its session can take over the ports of the running

@@ -26,7 +26,7 @@ class EarlierCounts {
   /// The replaced chain has ended: takes its counts. By one thread.
   void settle();
 
-  /// Adds the counters of the earlier chains to those of this one.
+  /// Adds the counters of the earlier chains to this one's.
   void add_to(metrics::Snapshot& counts) const;
   void add_to(RunProgress& progress) const;
 

@@ -27,7 +27,7 @@ namespace catena::runtime {
 class NfBuilder {
  public:
   /// All outlive this. `options.processes.give_up` aborts the start of processes. The NFs are for the ports and shards
-  /// of `chain`. `replan`: of the chain that this one replaces; null: it replaces none.
+  /// of `chain`. `replan`: of the chain that this one replaces, if any; else null.
   NfBuilder(chain::ChainConfig const& chain, RunOptions const& options, nf::Registry const& registry,
             Replan* replan = nullptr)
       : chain_(&chain), options_(&options), registry_(&registry), replan_(replan) {}

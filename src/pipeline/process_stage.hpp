@@ -49,7 +49,7 @@ class ProcessStage final : public HostStage {
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->notifier()}; }
-  /// Its process goes on after the last packet, in the stage that calls continue_from(). Any thread.
+  /// Its process continues after the last packet, in the stage that calls continue_from(). Any thread.
   void keep_process() { keeps_process_ = true; }
   /// Takes the process over from the stage of the same process in the chain before, which has finished. Before the
   /// first poll.

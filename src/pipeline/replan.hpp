@@ -22,7 +22,7 @@ namespace catena::runtime {
 class Replan {
  public:
   /// Decides for the NFs of `next`, which has its layout. `running`: the NFs of the chain `now`. Both outlive this.
-  /// Reads the files of the NFs. `is_shared`: the NFs share a device, and none is kept.
+  /// Reads the files of the NFs. `is_shared`: the NFs share a device, and all are created again.
   Replan(chain::ChainConfig const& now, Pipeline const& running, chain::ChainConfig const& next,
          RunOptions const& options, bool is_shared);
 

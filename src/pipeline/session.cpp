@@ -53,7 +53,6 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   session->telemetry_.watch(session->counted_parts());
   if (previous != nullptr) {
     session->telemetry_.continue_from(previous->telemetry_, session->kept_processes());
-    session->changes_ = session->describe_changes(true);
   }
   return session;
 }

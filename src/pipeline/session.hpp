@@ -74,8 +74,8 @@ class Session {
   /// if the session before this one has not ended yet. Any thread, while run() runs.
   Result<bool> is_same(chain::ChainConfig const& next);
   /// Of a session that replaces another, the differences: a line for each NF that is new or changed, with its start
-  /// report, for each removed NF, and for other keys of the file.
-  std::vector<std::string> const& changes() const { return changes_; }
+  /// report, for each removed NF, and for other keys of the file. Before start().
+  std::vector<std::string> changes() const { return takeover_ ? describe_changes(true) : std::vector<std::string>(); }
   /// The NFs that restart without their state if a session of `next` starts after the end of this one, by name. NFs
   /// that keep their state between runs are not among them. Any thread, while run() runs.
   std::vector<std::string> restarted_nfs_of(chain::ChainConfig const& next, nf::Registry const& registry);
@@ -159,8 +159,7 @@ class Session {
   std::optional<Takeover> takeover_;  ///< of a session that replaces another
   std::unique_ptr<FlowControl> flow_;
   Telemetry telemetry_;
-  std::vector<std::string> changes_;  ///< of a session that replaces another
-  std::mutex nfs_mutex_;              ///< held while the NFs are replaced, or a device is bound again
+  std::mutex nfs_mutex_;  ///< held while the NFs are replaced, or a device is bound again
 };
 
 }  // namespace catena::runtime

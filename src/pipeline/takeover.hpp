@@ -44,7 +44,8 @@ class Takeover {
 
   /// The running chain.
   TakeoverParts const& before() const { return before_; }
-  /// Decides about the NFs of the next chain, which has its layout, and none of them. `is_shared`: they share a device.
+  /// Decides about the NFs of the next chain, before their creation. It has its layout. `is_shared`: they share a
+  /// device.
   Replan& plan(RunOptions const& options, bool is_shared);
   /// As plan() returned it. Between plan() and finish().
   Replan const& replan() const { return *replan_; }
@@ -65,8 +66,9 @@ class Takeover {
   /// Moves the state of the NFs and releases the running chain. The error of the running chain, if it has ended with
   /// packets in flight: their slots are lost.
   Status finish();
-  /// Whether the running chain is still needed: false after finish(). Other threads need a lock held during finish().
-  bool is_pending() const { return is_pending_; }
+  /// Whether the running chain is still needed: true from plan() to finish(). Other threads need a lock held during
+  /// finish().
+  bool is_pending() const { return replan_.has_value(); }
 
  private:
   /// An NF of both chains, by shards.
@@ -97,7 +99,6 @@ class Takeover {
   std::vector<NfPair> nfs_;
   std::vector<ProcessPair> processes_;
   std::vector<std::string> restarted_;
-  bool is_pending_ = true;
 };
 
 }  // namespace catena::runtime

@@ -71,7 +71,7 @@ class Telemetry {
   RecordLog* lines() { return lines_ ? &*lines_ : nullptr; }
   /// Registers the counts of all `parts`, which outlive this.
   void watch(CountedParts const& parts);
-  /// The counts go on after those of `before`, whose chain this one replaces; see EarlierCounts::follow().
+  /// The counts continue from `before`, the replaced chain; see EarlierCounts::follow().
   void continue_from(Telemetry const& before, std::set<std::string> kept_processes);
   /// The replaced chain has ended.
   void settle();

@@ -27,9 +27,9 @@ namespace catena::service {
 struct AppliedChain {
   std::string name;
   bool is_new;
-  bool is_changed = false;                 ///< a running chain goes on with `changes`, without a loss
+  bool is_changed = false;                 ///< a running chain continues with `changes`, without a loss
   std::vector<std::string> changes = {};   ///< as runtime::Session::changes()
-  std::string replace_reason = {};         ///< why it does not go on
+  std::string replace_reason = {};         ///< why it does not
   runtime::Losses losses = {};             ///< of the replacement of a running chain
   std::vector<std::string> warnings = {};  ///< of its spec
   Amounts amounts = {};                    ///< its part in the quotas of its user

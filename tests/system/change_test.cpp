@@ -104,6 +104,7 @@ class Change : public ::testing::TestWithParam<Place> {
                             runtime::Session::create(std::move(config), options, nf::builtin_nfs(), {}, before));
     before.reset();
     EXPECT_EQ(next->restarted_nfs(), std::vector<std::string>());
+    std::vector<std::string> changes = next->changes();
     CATENA_RETURN_IF_ERROR(next->start());
     std::future<Status> outcome = std::async(std::launch::async, [session = next.get()] { return session->run(); });
     if (session_ != nullptr) {
@@ -111,7 +112,7 @@ class Change : public ::testing::TestWithParam<Place> {
     }
     session_ = std::move(next);
     outcome_ = std::move(outcome);
-    return session_->changes();
+    return changes;
   }
 
   void wait_for_packets(std::uint64_t more) {

@@ -245,10 +245,10 @@ class Follower {
   }
 
   void follow_with(Result<std::unique_ptr<Session>> next) {
+    const std::vector<std::string> changes = next.ok() ? (*next)->changes() : std::vector<std::string>();
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
       return stay(status);
     }
-    std::vector<std::string> const& changes = (*next)->changes();
     spdlog::info("{}: chain replaced{}{}", file_, changes.empty() ? "" : ", changed: ", fmt::join(changes, "; "));
     next_ = *std::move(next);
   }
