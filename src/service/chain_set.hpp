@@ -66,9 +66,9 @@ class ChainSet {
   /// Starts a chain, or replaces the chain of the same name, and returns when it runs. `name`: the name required in the
   /// file; empty: any. A starting chain is visible to all operations, unless an old chain still runs: then the old one
   /// is.
-  /// If all changes are possible in a running chain (see runtime::Session::change()), the old chain continues with
-  /// them, and no packet is lost. Else a new chain is created. If it has the same ports, it takes them over from the
-  /// old one once it is ready (see runtime::Session::create()), and no packet is lost either.
+  /// If the spec and the files of its NFs are those of the running chain, nothing happens. Else a new chain is created.
+  /// If it has the same ports, it takes them over from the old one once it is ready (see runtime::Session::create()),
+  /// and no packet is lost.
   ///
   /// Else the old chain continues until the new one has its ports, NFs and outputs. If both need the same port or
   /// output, the old one ends after the check of the new one and before its creation. If the new one then cannot be

@@ -165,8 +165,8 @@ class Nf {
   virtual void complete(Completion const& completion);
 
   /// Prepares migrate_state(): this NF is about to replace `before`, the NFs of the same type in all shards of a
-  /// running chain, in the order of the shards. This NF may have more or fewer shards. If it
-  /// replaces the NF of its shard alone, `before` is that one. Called on the NF of each shard while `before` process
+  /// running chain, in the order of the shards. This NF may have more or fewer shards. Of an unchanged NF, which
+  /// continues, only hints() and sharder() are called. Called on the NF of each shard while `before` process
   /// packets. Reads only constant data of `before`. Not called for Sharding::kPacket. With as many shards, a sharder()
   /// made after this call divides packets as that of `before`: a source may have divided its packets for good.
   /// FailedPrecondition, with the reason for the operator: this NF cannot take over the state, but could start without
