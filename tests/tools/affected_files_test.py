@@ -86,6 +86,11 @@ class AffectedFiles(unittest.TestCase):
                 self.write(name, (path.read_text() if path.exists() else "") + "# x\n")
                 self.assertEqual(self.affected(), SOURCES)
 
+    def test_what_concerns_installations_alone_decides_about_no_file(self):
+        for name in ("cmake/CatenaPackage.cmake", "cmake/CatenaConfig.cmake.in"):
+            self.write(name, "# x\n")
+        self.assertEqual(self.affected(), set())
+
     def test_a_check_that_does_not_know_what_to_read_fails(self):
         (self.tree / "compile_commands.json").write_text("[]")
         for command in (["tools/affected-files", "src/*.cpp"], ["tools/check-tidy", "."], ["tools/check-headers"]):
