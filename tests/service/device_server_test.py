@@ -72,9 +72,9 @@ class DeviceServer(ServiceTest):
             self.assertEqual(self.get(service, "a")["nfs"][0]["on"], place)
             self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
 
-    def apply_with_small_packets(self, more=""):
+    def apply_with_small_packets(self, more="", spec=""):
         """A service with a chain whose NF `on: auto`, and NFs `more`, get smaller packets than expected: of a stream IMIX
-        is expected. Costs send those to the gpu, and small ones to the CPU."""
+        is expected. Costs send those to the gpu, and small ones to the CPU. `spec`: further lines."""
         fifo = self.folder / "rx.fifo"
         os.mkfifo(fifo)
         nfs = GPU_CHAIN.replace("on: gpu", "on: auto").replace("]", f"{more}]")
@@ -104,13 +104,24 @@ class DeviceServer(ServiceTest):
         service = self.serve()
         threading.Thread(target=bring, daemon=True).start()
         self.addCleanup(ended.set)
-        self.applied(service, self.chain("a", rx=f"{{pcap: {fifo}}}", nfs=nfs), device="opencl", profile=str(profile))
+        self.applied(service, self.chain("a", rx=f"{{pcap: {fifo}}}", nfs=nfs, more=spec), device="opencl",
+                     profile=str(profile))
         wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
         self.assertEqual(self.get(service, "a")["nfs"][0]["on"], "gpu")
         return service
 
+    FLOWS = ", {name: flows, type: monitor, on: cpu, isolation: process}"
+
+    def test_processes_of_other_nfs_go_on_when_nfs_are_placed_anew(self):
+        service = self.apply_with_small_packets(self.FLOWS)
+        before = self.get(service, "a")["nfs"][1]["processes"]
+        wait_for(lambda: "a: placement changed: packets have 60 bytes now" in service.log())
+        answer = wait_for(lambda: self.get(service, "a"))
+        self.assertEqual((answer["nfs"][0]["on"], answer["nfs"][1]["processes"]), ("cpu", before))
+
     def test_nfs_stay_where_they_are_if_a_move_loses_state(self):
-        service = self.apply_with_small_packets(more=", {name: flows, type: monitor, on: cpu, isolation: process}")
+        # with units of another size, processes cannot go on
+        service = self.apply_with_small_packets(self.FLOWS, "  tuning: {unit_packets: auto}\n")
         line = re.compile(r"a: placement not changed .* because this would lose the state of NF 'flows'")
         wait_for(lambda: line.search(service.log()))
         received = self.get(service, "a")["rx"]["received_packets"]
