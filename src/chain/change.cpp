@@ -118,7 +118,10 @@ std::vector<std::optional<std::size_t>> same_nfs(ChainConfig const& now, ChainCo
   for (std::size_t i = 0; i < next.nfs.size(); ++i) {
     const auto found = std::ranges::find(now.nfs, next.nfs[i].name, &NfConfig::name);
     const YAML::Node entry = entry_of(after, next.nfs[i].name);
-    if (found != now.nfs.end() && different_keys(entry_of(before, found->name), entry, next.source.file).empty()) {
+    // both may be defaults of `spec`, and NFs read them
+    const bool is_alike = found != now.nfs.end() && found->on_unsupported == next.nfs[i].on_unsupported &&
+                          found->link_local == next.nfs[i].link_local;
+    if (is_alike && different_keys(entry_of(before, found->name), entry, next.source.file).empty()) {
       same[i] = static_cast<std::size_t>(found - now.nfs.begin());
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/change.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,6 +65,14 @@ TEST(Change, an_nf_with_another_value_of_any_key_is_another) {
                                  {"name: fw", "name: f2"}}) {
     EXPECT_FALSE(is_same(with(from, to))) << to;
     EXPECT_THAT(same(with(from, to)), ElementsAre(Eq(std::nullopt), Optional(1U))) << to;
+  }
+}
+
+TEST(Change, a_default_of_all_nfs_is_a_key_of_each) {
+  for (const char* key : {"on_unsupported: drop", "link_local: drop"}) {
+    const std::string next = with("  tx: null\n", concat("  tx: null\n  ", key, "\n"));
+    EXPECT_FALSE(is_same(next)) << key;
+    EXPECT_THAT(same(next), Each(Eq(std::nullopt))) << key;
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +36,15 @@ std::string key_of(std::string_view name, Labels const& labels) {
     key.append(1, '\0').append(label.name).append(1, '\0').append(label.value);
   }
   return key;
+}
+
+std::string nf_of(Sample const& sample) {
+  for (Label const& label : sample.labels) {
+    if (label.name == "nf") {
+      return label.value;
+    }
+  }
+  return {};
 }
 
 /// Finds the series of a chain for the counts of earlier chains.
@@ -78,6 +89,7 @@ class Series {
   Labels common_labels(Sample const& sample) const {
     Labels labels = without_shard(sample.labels);
     bool is_removed = false;
+    const bool is_of_nf = !nf_of(sample).empty();
     for (Label& label : labels) {
       if (names_node(label) && !nodes_.contains(label.value)) {
         label.value = EarlierCounts::kRemoved;
@@ -85,8 +97,9 @@ class Series {
       }
     }
     for (Label& label : labels) {
-      // packets that were not inspected have a fixed number of reasons, which appear with the first packet
-      if (label.name == "reason" && (is_removed || sample.name != counts::kUninspected)) {
+      // reasons of packets that were not inspected, and of rx and tx, have a fixed number, and appear with the first
+      // one
+      if (label.name == "reason" && (is_removed || (is_of_nf && sample.name != counts::kUninspected))) {
         label.value = EarlierCounts::kEarlier;
       }
     }
@@ -98,35 +111,39 @@ class Series {
   std::set<std::string> nodes_{"rx", "tx"};
 };
 
-std::string nf_of(Sample const& sample) {
-  for (Label const& label : sample.labels) {
-    if (label.name == "nf") {
-      return label.value;
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
-void EarlierCounts::follow(Telemetry const& before, std::set<std::string> kept_processes) {
+void EarlierCounts::follow(Telemetry const& before, IsShared is_shared) {
   const std::lock_guard lock(mutex_);
   before_ = &before;
-  kept_processes_ = std::move(kept_processes);
+  is_shared_ = std::move(is_shared);
+}
+
+/// Of the replaced chain and the chains before it, without its part in shared series, which this chain counts on.
+Snapshot EarlierCounts::counts_before() const {
+  const Snapshot own = before_->own_counts();
+  Snapshot all = own;
+  for (std::size_t i = 0; i < own.samples().size(); ++i) {
+    if (is_shared_(own.samples()[i])) {
+      all.set(i, 0);
+    }
+  }
+  before_->add_earlier_to(all);
+  return all;
 }
 
 void EarlierCounts::settle() {
   const std::lock_guard lock(mutex_);
   if (before_ != nullptr) {
     progress_ = before_->progress();
-    counts_ = before_->counts();
+    counts_ = counts_before();
     before_ = nullptr;
   }
 }
 
 void EarlierCounts::add_to(Snapshot& counts) const {
   const std::lock_guard lock(mutex_);
-  add_counts_of(before_ != nullptr ? before_->counts() : counts_, before_ != nullptr, kept_processes_, counts);
+  add_counts_of(before_ != nullptr ? counts_before() : counts_, before_ != nullptr, counts);
 }
 
 void EarlierCounts::add_to(RunProgress& progress) const {
@@ -137,17 +154,15 @@ void EarlierCounts::add_to(RunProgress& progress) const {
   progress.dropped += earlier.dropped;
 }
 
-void add_counts_of(Snapshot const& earlier, bool is_running, std::set<std::string> const& kept_processes,
-                   Snapshot& counts) {
+void add_counts_of(Snapshot const& earlier, bool is_running, Snapshot& counts) {
   if (earlier.samples().empty()) {
     return;
   }
   Series series(counts);
   for (Sample const& sample : earlier.samples()) {
-    const bool is_of_process = sample.name == counts::kProcessRestarts || sample.name == counts::kProcessRefusals;
     if (is_running && sample.name == counts::kStatistic) {
       series.take_if_new(sample);  // an NF that goes on cannot be asked by this chain yet
-    } else if (sample.name.ends_with(kCounter) && !(is_of_process && kept_processes.contains(nf_of(sample)))) {
+    } else if (sample.name.ends_with(kCounter)) {
       series.take(sample);
     }
   }

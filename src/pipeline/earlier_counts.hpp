@@ -4,9 +4,8 @@
 #include "base/core/metrics.hpp"
 #include "pipeline/report.hpp"
 
+#include <functional>
 #include <mutex>
-#include <set>
-#include <string>
 
 namespace catena::runtime {
 
@@ -20,9 +19,11 @@ class EarlierCounts {
   static constexpr const char* kRemoved = "(removed)";
   static constexpr const char* kEarlier = "(earlier)";
 
-  /// The chain of `before` is about to be replaced. `before` lives until settle(). `kept_processes`: NFs whose
-  /// processes go on, with their own counts. Before the other functions.
-  void follow(Telemetry const& before, std::set<std::string> kept_processes);
+  /// Whether a series of a chain is counted by an object that the next chain has, too.
+  using IsShared = std::function<bool(metrics::Sample const&)>;
+
+  /// The chain of `before` is about to be replaced. `before` lives until settle(). Before the other functions.
+  void follow(Telemetry const& before, IsShared is_shared);
   /// The replaced chain has ended: takes its counts. By one thread.
   void settle();
 
@@ -31,16 +32,16 @@ class EarlierCounts {
   void add_to(RunProgress& progress) const;
 
  private:
+  metrics::Snapshot counts_before() const;
+
   mutable std::mutex mutex_;
   Telemetry const* before_ = nullptr;  ///< not settled yet
-  std::set<std::string> kept_processes_;
+  IsShared is_shared_;
   metrics::Snapshot counts_;  ///< settled
   RunProgress progress_;      ///< likewise
 };
 
-/// Adds the counters of `earlier` to `counts`. `is_running`: the earlier chain is about to be replaced. Others as in
-/// EarlierCounts. Pure.
-void add_counts_of(metrics::Snapshot const& earlier, bool is_running, std::set<std::string> const& kept_processes,
-                   metrics::Snapshot& counts);
+/// Adds the counters of `earlier` to `counts`. `is_running`: the earlier chain is about to be replaced. Pure.
+void add_counts_of(metrics::Snapshot const& earlier, bool is_running, metrics::Snapshot& counts);
 
 }  // namespace catena::runtime

@@ -52,7 +52,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   CATENA_RETURN_IF_ERROR(session->open(context, give_up));
   session->telemetry_.watch(session->counted_parts());
   if (previous != nullptr) {
-    session->telemetry_.continue_from(previous->telemetry_, session->kept_processes());
+    session->telemetry_.continue_from(previous->telemetry_, session->shared_series(*previous));
   }
   return session;
 }

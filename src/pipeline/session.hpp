@@ -143,7 +143,7 @@ class Session {
   std::uint64_t waiting_for(std::size_t nf) const;
   CountedParts counted_parts() const;
   std::string describe_shards() const;
-  std::set<std::string> kept_processes() const;
+  EarlierCounts::IsShared shared_series(Session const& before) const;
   std::vector<std::string> describe_changes(bool with_reports) const;
   static std::string_view placement_of(NfEntry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;

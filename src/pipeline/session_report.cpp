@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -55,15 +56,24 @@ std::string Session::describe_shards() const {
                      ends_.are_divided() ? ", each with its part of rx and a tx of its own" : "");
 }
 
-/// Names of the NFs that go on in their processes.
-std::set<std::string> Session::kept_processes() const {
-  std::set<std::string> names;
-  pipeline_.for_each_entry([&names](std::size_t /*shard*/, NfEntry const& entry) {
+/// Of the processes of kept NFs, and of flow control that the chains share.
+EarlierCounts::IsShared Session::shared_series(Session const& before) const {
+  std::set<std::string> processes;
+  pipeline_.for_each_entry([&processes](std::size_t /*shard*/, NfEntry const& entry) {
     if (entry.is_kept && as_isolated(*entry.instance) != nullptr) {
-      names.insert(entry.config.name);
+      processes.insert(entry.config.name);
     }
   });
-  return names;
+  return [processes = std::move(processes), has_pauses = flow_->has_pauses_of(*before.flow_),
+          has_signals = flow_->has_signals_of(*before.flow_)](metrics::Sample const& sample) {
+    if (sample.name == counts::kProcessRestarts || sample.name == counts::kProcessRefusals) {
+      return std::ranges::any_of(sample.labels, [&processes](metrics::Label const& label) {
+        return label.name == "nf" && processes.contains(label.value);
+      });
+    }
+    return (has_pauses && (sample.name == counts::kRxPauses || sample.name == counts::kRxPausedTime)) ||
+           (has_signals && sample.name == counts::kFlowSignals);
+  };
 }
 
 std::vector<std::string> Session::describe_changes(bool with_reports) const {
@@ -207,6 +217,7 @@ Report Session::report() const {
     report.nfs.push_back(report_of(nf, counts));
   }
   if (NfReport removed = runtime::report_of(EarlierCounts::kRemoved, counts); removed.in + removed.queue_drops > 0) {
+    removed.type = "several";
     removed.placement = "removed";
     removed.drop_help.resize(removed.drops.size());
     report.nfs.push_back(std::move(removed));

@@ -62,14 +62,13 @@ Status Session::run() {
 Status Session::take_over() {
   takeover_->wait(flow_->pauses());
   const std::unique_lock lock(nfs_mutex_);  // a later session finds all state here
-  telemetry_.settle();
-  const Status status = takeover_->finish();
   pipeline_.for_each_entry([](std::size_t /*shard*/, NfEntry const& entry) {
     if (entry.is_kept) {
-      entry.instance->board().publish(entry.instance->nf());  // nobody else asks it now
+      entry.instance->board().publish(entry.instance->nf());  // its thread before has ended
     }
   });
-  return status;
+  telemetry_.settle();
+  return takeover_->finish();
 }
 
 /// The lock of the NFs, once this session has all state of the previous one. Unavailable: not yet.

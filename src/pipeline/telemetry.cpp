@@ -127,25 +127,24 @@ RunProgress Telemetry::progress() const {
 }
 
 metrics::Snapshot Telemetry::counts() const {
-  metrics::Snapshot counts = metrics_.read();
-  earlier_.add_to(counts);
+  metrics::Snapshot counts = own_counts();
+  add_earlier_to(counts);
   return counts;
 }
 
-void Telemetry::continue_from(Telemetry const& before, std::set<std::string> kept_processes) {
+void Telemetry::continue_from(Telemetry const& before, EarlierCounts::IsShared is_shared) {
   before_ = &before;
-  earlier_.follow(before, std::move(kept_processes));
+  earlier_.follow(before, std::move(is_shared));
 }
 
 void Telemetry::settle() {
   if (before_ != nullptr) {
-    began_ns_.store(before_->began_ns_);
     earlier_.settle();
     before_ = nullptr;
   }
 }
 
-void Telemetry::begin() { began_ns_ = steady_ns(); }
+void Telemetry::begin() { began_ns_ = before_ != nullptr ? before_->began_ns_.load() : steady_ns(); }
 
 void Telemetry::end() { ended_ns_ = steady_ns(); }
 

@@ -21,7 +21,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -72,7 +71,7 @@ class Telemetry {
   /// Registers the counts of all `parts`, which outlive this.
   void watch(CountedParts const& parts);
   /// The counts continue from `before`, the replaced chain; see EarlierCounts::follow().
-  void continue_from(Telemetry const& before, std::set<std::string> kept_processes);
+  void continue_from(Telemetry const& before, EarlierCounts::IsShared is_shared);
   /// The replaced chain has ended.
   void settle();
   /// The run begins, and ends, now.
@@ -81,6 +80,9 @@ class Telemetry {
 
   // Any thread, after watch().
   metrics::Snapshot counts() const;
+  /// The counts of this chain, and those of the replaced chains.
+  metrics::Snapshot own_counts() const { return metrics_.read(); }
+  void add_earlier_to(metrics::Snapshot& counts) const { earlier_.add_to(counts); }
   /// From few counts, at once: a snapshot asks the thread of each NF, which takes time.
   RunProgress progress() const;
   /// Of the run so far, or of all of it, with the runs of replaced chains; 0 before begin().

@@ -188,6 +188,7 @@ Status ChainReplacer::replace(ApplyRecord const& applied, ValidatedSpec validate
   if (!swap.obstacle.empty() && is_running(old)) {
     set_losses(losses_of(validated, *old, swap.obstacle), result);
   } else if (!swap.obstacle.empty()) {
+    result.is_changed = false;
     result.replace_reason = swap.obstacle;
   }
   if (!result.losses.empty() && !validated.accepts_loss) {
@@ -235,6 +236,7 @@ ChainReplacer::Swap ChainReplacer::take_over(ApplyRecord const& applied, Validat
   if (Status ready = setup_.set_up(applied, validated); !ready.ok()) {
     return {std::move(ready), false};
   }
+  validated.options.processes.chain = old.run->number();  // processes that go on have it
   return start_and_swap(applied, std::move(validated), {old.run, old.fifo, false, true}, gone);
 }
 

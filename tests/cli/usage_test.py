@@ -382,7 +382,7 @@ class Usage(unittest.TestCase):
             next(line for line in lines if "received" in line)
             self.write("long.yaml", text.replace("nfs: []", "nfs: [{name: monitor, type: monitor}]"))
             process.send_signal(signal.SIGHUP)
-            next(line for line in lines if "before the replacement" in line)
+            next(line for line in lines if "chain replaced" in line)
             next(line for line in lines if re.match(r" +\d+ s  received", line))
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=TIMEOUT_S)

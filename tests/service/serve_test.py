@@ -14,12 +14,14 @@ import socket
 import subprocess
 import sys
 import termios
+import time
 import unittest
 import urllib.error
 import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from command import HAS_PROCESSES, NO_PROCESSES
 from harness import BIN, DATA, IS_ROOT, LIMIT_S, PLACE, ServiceTest, firewall, wait_for
 
 
@@ -167,6 +169,50 @@ class Chains(ServiceTest):
         wait_for(lambda: record.stat().st_size > 0)
         status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
         self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
+
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_counts_go_on_over_changes_and_none_is_counted_twice(self):
+        service = self.serve()
+        begin = time.monotonic()
+
+        def nf(name, default="allow"):
+            return firewall()[1:-1].replace("name: fw", f"name: {name}").replace("default: allow", f"default: {default}")
+
+        def applied(*nfs):
+            return self.applied(service, self.chain("a", nfs=f"[{', '.join(nfs)}]", rx="{generator: {rate: 50000}}"))
+
+        def view():
+            return service.ask("GET", "/v1/chains/a")[1]
+
+        def count(name):
+            return sum(float(line.split()[-1]) for line in service.ask("GET", "/metrics")[1].splitlines()
+                       if line.startswith(name + "{"))
+
+        applied(nf("p"))
+        wait_for(lambda: view()["tx"]["sent_packets"] > 0)
+        process = view()["nfs"][0]["processes"][0]["pid"]
+        os.kill(process, signal.SIGSTOP)  # so that the source pauses
+        wait_for(lambda: count("catena_rx_paused") == 1)
+        time.sleep(0.3)
+        os.kill(process, signal.SIGCONT)
+        wait_for(lambda: count("catena_rx_paused_seconds_total") > 0.2)
+        os.kill(process, signal.SIGKILL)
+        wait_for(lambda: view()["nfs"][0]["process_restarts"] == 1)
+        last, number = view(), view()["number"]
+        for nfs in ((nf("p", "deny"),), (nf("p", "deny"), nf("q")), (nf("r"), nf("p", "deny"))):
+            applied(*nfs)
+            now = view()
+            for part, key in (("rx", "received_packets"), ("tx", "sent_packets")):
+                self.assertGreaterEqual(now[part][key], last[part][key])
+            self.assertGreaterEqual(now["seconds"], last["seconds"])
+            of_p = next(each for each in now["nfs"] if each["name"] == "p")
+            self.assertEqual((of_p["process_restarts"], now["number"]), (1, number))
+            self.assertEqual(count("catena_nf_process_restarts_total"), 1)
+            self.assertLess(count("catena_rx_paused_seconds_total"), time.monotonic() - begin)
+            last = now
+        arguments = pathlib.Path(f"/proc/{of_p['processes'][0]['pid']}/cmdline").read_text().split("\0")
+        self.assertIn(f"chain={number}", arguments)
+        self.assertTrue(service.ask("POST", "/v1/chains/a/stop")[1]["accounted"])
 
     def test_one_with_the_same_ends_goes_on_with_them(self):
         service = self.serve()

@@ -42,6 +42,7 @@ class Snapshot {
   /// Adds to the times already under this name.
   void add(std::string_view name, Histogram const& times) { times_[std::string(name)].merge(times); }
 
+  void set(std::size_t sample, std::uint64_t value) { samples_[sample].value = value; }
   /// Adds to the value of sample number `sample`.
   void increase(std::size_t sample, std::uint64_t by) { samples_[sample].value += by; }
   /// Adds all times of `other`.
