@@ -179,7 +179,7 @@ class Chains(ServiceTest):
             return firewall()[1:-1].replace("name: fw", f"name: {name}").replace("default: allow", f"default: {default}")
 
         def applied(*nfs):
-            return self.applied(service, self.chain("a", nfs=f"[{', '.join(nfs)}]", rx="{generator: {rate: 50000}}"))
+            return self.applied(service, self.chain("a", nfs=f"[{', '.join(nfs)}]", rx="{generator: {}}"))
 
         def view():
             return service.ask("GET", "/v1/chains/a")[1]
@@ -189,14 +189,8 @@ class Chains(ServiceTest):
                        if line.startswith(name + "{"))
 
         applied(nf("p"))
-        wait_for(lambda: view()["tx"]["sent_packets"] > 0)
-        process = view()["nfs"][0]["processes"][0]["pid"]
-        os.kill(process, signal.SIGSTOP)  # so that the source pauses
-        wait_for(lambda: count("catena_rx_paused") == 1)
-        time.sleep(0.3)
-        os.kill(process, signal.SIGCONT)
-        wait_for(lambda: count("catena_rx_paused_seconds_total") > 0.2)
-        os.kill(process, signal.SIGKILL)
+        wait_for(lambda: count("catena_rx_paused_seconds_total") > 0)  # the source is faster than the process
+        os.kill(view()["nfs"][0]["processes"][0]["pid"], signal.SIGKILL)
         wait_for(lambda: view()["nfs"][0]["process_restarts"] == 1)
         last, number = view(), view()["number"]
         for nfs in ((nf("p", "deny"),), (nf("p", "deny"), nf("q")), (nf("r"), nf("p", "deny"))):

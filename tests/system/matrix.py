@@ -44,6 +44,12 @@ class Cell(NamedTuple):
         """Whether the process of the NF has other NFs, or another order of them, after the change."""
         return self.isolation == "group" and self.change in ("removed", "moved")
 
+    def keeps_process(self):
+        """Whether the process of the NF goes on as it is."""
+        changes_others = self.change in ("added", "removed", "moved", "graph")
+        is_in_same_shards = self.shards_before() == self.shards_after()
+        return self.is_in_process() and changes_others and is_in_same_shards and not self.changes_group()
+
 
 class Expected(NamedTuple):
     """`outcome`: of OUTCOMES. `reason`: in words."""
@@ -67,6 +73,7 @@ RULES = (
     (lambda cell: cell.nf not in STATEFUL, "lives", "the NF keeps no state"),
     (lambda cell: cell.nf == "monitor" and cell.change == "config", "said",
      "exports keep the configuration of their start"),
+    (lambda cell: cell.keeps_process(), "lives", "an unchanged process goes on"),
     (lambda cell: cell.nf == "monitor" and cell.is_in_process(), "said",
      "a monitor of an own process exports its flows and restarts empty"),
     (lambda cell: cell.changes_group(), "said", "the state of a group is kept as a whole, with the same NFs"),
