@@ -75,7 +75,7 @@ class FlowControl {
   std::uint64_t refused() const;
   /// Of rx; for waits without a full ring, too. Any thread.
   SourcePauses& pauses() { return *pauses_; }
-  /// Whether the source's pauses, or the signals, are those of `before`, and so their counts. After connect().
+  /// Whether the source's pauses, or the signals, belong to `before`, too, and so their counts. After connect().
   bool has_pauses_of(FlowControl const& before) const { return pauses_ == before.pauses_; }
   bool has_signals_of(FlowControl const& before) const { return signals_ != nullptr && signals_ == before.signals_; }
 

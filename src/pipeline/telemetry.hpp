@@ -80,7 +80,7 @@ class Telemetry {
 
   // Any thread, after watch().
   metrics::Snapshot counts() const;
-  /// The counts of this chain, and those of the replaced chains.
+  /// The counts of this chain alone, and of the replaced chains.
   metrics::Snapshot own_counts() const { return metrics_.read(); }
   void add_earlier_to(metrics::Snapshot& counts) const { earlier_.add_to(counts); }
   /// From few counts, at once: a snapshot asks the thread of each NF, which takes time.

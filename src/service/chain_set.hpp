@@ -66,7 +66,7 @@ class ChainSet {
   /// Starts a chain, or replaces the chain of the same name, and returns when it runs. `name`: the name required in the
   /// file; empty: any. A starting chain is visible to all operations, unless an old chain still runs: then the old one
   /// is.
-  /// If the spec and the files of its NFs are those of the running chain, nothing happens. Else a new chain is created.
+  /// If the running chain has the same spec and files of NFs, nothing happens. Else a new chain is created.
   /// If it has the same ports, it takes them over from the old one once it is ready (see runtime::Session::create()),
   /// and no packet is lost.
   ///
