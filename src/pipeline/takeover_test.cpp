@@ -132,6 +132,7 @@ TEST_F(TakeoverTest, nfs_with_one_name_and_type_have_one_state) {
   next.open(&before);
   const auto held = std::make_shared<int>(0);
   Takeover takeover(before.parts(), next.parts(), held);
+  takeover.plan(RunOptions(), false);
   ASSERT_EQ(takeover.pair(nf::RunContext()), absl::OkStatus());
   EXPECT_FALSE(takeover.is_paired(*next.entry(0).instance));
   EXPECT_TRUE(takeover.is_paired(*next.entry(1).instance));
