@@ -158,12 +158,26 @@ TEST(MigrateState, a_preview_refuses_as_the_change_does_and_opens_nothing) {
   EXPECT_EQ(states_in(folder), 2U);
 }
 
+/// Has sent three and five packets by its associations.
+struct UsedVersion : Version {
+  explicit UsedVersion(ScratchFolder const& folder) : Version(folder, "encrypt", both()) {
+    start(kLiveNewKeys);
+    run(to(kFirst, 3));
+    run(to(kSecond, 5));
+  }
+};
+
+/// What was left is right for both, after one more packet of each, whoever had them last.
+void expect_left_for_next(ScratchFolder const& folder) {
+  Version next(folder, "encrypt", both());
+  next.start({.live_tx = true});
+  EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
+  EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+}
+
 TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice) {
   const ScratchFolder folder;
-  Version first(folder, "encrypt", both());
-  first.start(kLiveNewKeys);
-  first.run(to(kFirst, 3));
-  first.run(to(kSecond, 5));
+  UsedVersion first(folder);
   Version second(folder, "encrypt", first_alone());
   second.take_over(first);
   EXPECT_THAT(second.run(to(kSecond, 1)), IsEmpty());
@@ -173,11 +187,7 @@ TEST(MigrateState, an_association_that_goes_and_comes_back_uses_no_number_twice)
   EXPECT_THAT(numbers_of(third.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 6U)));
   EXPECT_THAT(numbers_of(third.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 4U)));
   third.end();
-  // what the run left is right for all of them, whoever had them last
-  Version next(folder, "encrypt", both());
-  next.start({.live_tx = true});
-  EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
-  EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+  expect_left_for_next(folder);
 }
 
 /// Alone, with the keys that it has in both().
@@ -188,10 +198,7 @@ std::string second_alone() {
 
 TEST(MigrateState, an_association_that_went_is_free_for_another_chain) {
   const ScratchFolder folder;
-  Version first(folder, "encrypt", both());
-  first.start(kLiveNewKeys);
-  first.run(to(kFirst, 3));
-  first.run(to(kSecond, 5));
+  UsedVersion first(folder);
   Version second(folder, "encrypt", first_alone());
   second.take_over(first);
   Status status;
@@ -209,10 +216,7 @@ TEST(MigrateState, an_association_that_went_is_free_for_another_chain) {
   EXPECT_EQ(status, absl::OkStatus());
   EXPECT_THAT(numbers_of(second.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 4U)));
   second.end();
-  Version last(folder, "encrypt", both());
-  last.start({.live_tx = true});
-  EXPECT_THAT(numbers_of(last.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
-  EXPECT_THAT(numbers_of(last.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+  expect_left_for_next(folder);
 }
 
 /// Each opened state has a thread as long as it is open.

@@ -143,7 +143,11 @@ void EarlierCounts::settle() {
 
 void EarlierCounts::add_to(Snapshot& counts) const {
   const std::lock_guard lock(mutex_);
-  add_counts_of(before_ != nullptr ? counts_before() : counts_, before_ != nullptr, counts);
+  if (before_ != nullptr) {
+    add_counts_of(counts_before(), true, counts);
+  } else {
+    add_counts_of(counts_, false, counts);
+  }
 }
 
 void EarlierCounts::add_to(RunProgress& progress) const {

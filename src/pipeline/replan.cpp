@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <string>
 
@@ -32,7 +33,7 @@ bool are_alike(nf_process::Setup const& one, nf_process::Setup const& other) {
          one.pushdown == other.pushdown && one.methods == other.methods && numbers(one) == numbers(other);
 }
 
-/// Number of an NF's segment.
+/// The segment of an NF.
 chain::Segment const& part_with(std::span<const chain::Segment> parts, std::size_t nf) {
   return *std::ranges::find_if(parts, [nf](chain::Segment const& part) { return nf < part.end; });
 }
@@ -47,33 +48,40 @@ Replan::Replan(chain::ChainConfig const& now, Pipeline const& running, chain::Ch
     is_unchanged_[nf] = same[nf].has_value() && has_same_files(running.first_of(*same[nf]));
   }
   for (std::size_t first = 0; first < next.nfs.size() && !is_shared;) {
-    const chain::NfGroup group = chain::group_of(next, first);
-    const std::size_t size = group.end - first;
-    bool is_kept = same[first].has_value();
-    if (is_kept) {
-      const chain::NfGroup before = chain::group_of(now, *same[first]);
-      is_kept = before.first == *same[first] && before.end - before.first == size;
+    const std::size_t end = chain::group_of(next, first).end;
+    if (can_keep(first, end, same, options)) {
+      std::copy(same.begin() + static_cast<std::ptrdiff_t>(first), same.begin() + static_cast<std::ptrdiff_t>(end),
+                kept_.begin() + static_cast<std::ptrdiff_t>(first));
     }
-    for (std::size_t nf = first; is_kept && nf < group.end; ++nf) {
-      is_kept = same[nf] == *same[first] + (nf - first);
-      if (is_kept) {
-        NfEntry const& entry = running.first_of(*same[nf]);
-        is_kept =
-            is_unchanged_[nf] && next.nfs[nf].isolation == entry.config.isolation && next.nfs[nf].on == entry.config.on;
-      }
-    }
-    if (is_kept && next.nfs[first].isolation == chain::Isolation::kProcess) {
-      is_kept = std::ranges::equal(now.devices, next.devices, {}, device::to_string, device::to_string) &&
-                are_alike(as_isolated(*running.first_of(*same[first]).instance)->process().setup(),
-                          process_setup({&next.nfs[first], size}, next, options, false));
-    } else if (is_kept) {
-      is_kept = next.nfs[first].on == plan::Processor::kCpu;
-    }
-    for (std::size_t nf = first; is_kept && nf < group.end; ++nf) {
-      kept_[nf] = same[nf];
-    }
-    first = group.end;
+    first = end;
   }
+}
+
+/// Whether the NFs from `first` up to `end`, a group of the next chain, can go on. `same`: as chain::same_nfs().
+bool Replan::can_keep(std::size_t first, std::size_t end, std::span<const std::optional<std::size_t>> same,
+                      RunOptions const& options) const {
+  if (!same[first]) {
+    return false;
+  }
+  const chain::NfGroup before = chain::group_of(*now_, *same[first]);
+  if (before.first != *same[first] || before.end - before.first != end - first) {
+    return false;
+  }
+  for (std::size_t nf = first; nf < end; ++nf) {
+    if (same[nf] != before.first + (nf - first) || !is_unchanged_[nf]) {
+      return false;
+    }
+    chain::NfConfig const& now = running_->first_of(*same[nf]).config;
+    if (next_->nfs[nf].isolation != now.isolation || next_->nfs[nf].on != now.on) {
+      return false;
+    }
+  }
+  if (next_->nfs[first].isolation != chain::Isolation::kProcess) {
+    return next_->nfs[first].on == plan::Processor::kCpu;
+  }
+  return std::ranges::equal(now_->devices, next_->devices, {}, device::to_string, device::to_string) &&
+         are_alike(as_isolated(*running_->first_of(before.first).instance)->process().setup(),
+                   process_setup({&next_->nfs[first], end - first}, *next_, options, false));
 }
 
 bool Replan::fit_to(std::span<const chain::Segment> parts) {

@@ -42,6 +42,9 @@ class Replan {
   std::vector<std::string> changed_keys() const { return chain::changed_keys(*now_, *next_); }
 
  private:
+  bool can_keep(std::size_t first, std::size_t end, std::span<const std::optional<std::size_t>> same,
+                RunOptions const& options) const;
+
   chain::ChainConfig const* now_;
   Pipeline const* running_;
   chain::ChainConfig const* next_;

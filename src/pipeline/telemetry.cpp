@@ -133,18 +133,15 @@ metrics::Snapshot Telemetry::counts() const {
 }
 
 void Telemetry::continue_from(Telemetry const& before, EarlierCounts::IsShared is_shared) {
-  before_ = &before;
+  began_ns_ = before.began_ns_.load();
   earlier_.follow(before, std::move(is_shared));
 }
 
-void Telemetry::settle() {
-  if (before_ != nullptr) {
-    earlier_.settle();
-    before_ = nullptr;
+void Telemetry::begin() {
+  if (began_ns_ == 0) {
+    began_ns_ = steady_ns();
   }
 }
-
-void Telemetry::begin() { began_ns_ = before_ != nullptr ? before_->began_ns_.load() : steady_ns(); }
 
 void Telemetry::end() { ended_ns_ = steady_ns(); }
 

@@ -73,7 +73,7 @@ class Telemetry {
   /// The counts continue from `before`, the replaced chain; see EarlierCounts::follow().
   void continue_from(Telemetry const& before, EarlierCounts::IsShared is_shared);
   /// The replaced chain has ended.
-  void settle();
+  void settle() { earlier_.settle(); }
   /// The run begins, and ends, now.
   void begin();
   void end();
@@ -85,7 +85,7 @@ class Telemetry {
   void add_earlier_to(metrics::Snapshot& counts) const { earlier_.add_to(counts); }
   /// From few counts, at once: a snapshot asks the thread of each NF, which takes time.
   RunProgress progress() const;
-  /// Of the run so far, or of all of it, with the runs of replaced chains; 0 before begin().
+  /// Of the run so far, or of all of it, with the runs of replaced chains; 0 before the first of them.
   double seconds() const;
   /// The spans of each stage, in the order of trace_of(). After the run.
   std::vector<StageTrace> traces() const;
@@ -100,7 +100,6 @@ class Telemetry {
   metrics::Registry metrics_;
   std::vector<std::function<void(RunProgress&)>> progress_;  ///< each adds its part
   EarlierCounts earlier_;
-  Telemetry const* before_ = nullptr;      ///< until settle()
   std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
   std::atomic<std::int64_t> ended_ns_{0};  ///< likewise
 };

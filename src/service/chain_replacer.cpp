@@ -33,7 +33,7 @@ Status does_not_end(std::string const& name, std::string const& fifo) {
 
 /// Why a running chain cannot continue as the next one, or be replaced by it without loss; empty for any other error.
 std::string obstacle_in(Status const& status) {
-  return absl::IsFailedPrecondition(status) || absl::IsAborted(status) ? std::string(status.message()) : std::string();
+  return absl::IsFailedPrecondition(status) ? std::string(status.message()) : std::string();
 }
 
 bool is_running(std::optional<ChainEntry> const& old) { return old && old->is_running(); }

@@ -142,6 +142,9 @@ class Change : public ::testing::TestWithParam<Place> {
     std::uint64_t mixed = 0;
     for (std::string line; std::getline(records, line);) {
       const auto record = nlohmann::json::parse(line);
+      if (record["nf"] == "three") {  // it has a part of the packets
+        continue;
+      }
       const auto packet = record["packet"].get<std::size_t>();
       if (packet >= all.size()) {
         all.resize(packet + 1, -1);
@@ -152,7 +155,7 @@ class Change : public ::testing::TestWithParam<Place> {
       ++said[packet];
     }
     EXPECT_EQ(mixed, 0U) << "packets that two versions decided";
-    EXPECT_TRUE(std::ranges::all_of(said, [](int nfs) { return nfs >= 2; })) << "packets without a line";
+    EXPECT_TRUE(std::ranges::all_of(said, [](int nfs) { return nfs == 2; })) << "packets without a line";
     return all;
   }
 
