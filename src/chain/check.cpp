@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/check.hpp"
 
+#include "chain/data_path.hpp"
 #include "chain/diagnostics.hpp"
 #include "chain/instances.hpp"
 #include "chain/layout.hpp"
@@ -64,7 +65,7 @@ Status check(ChainConfig config, RunOptions const& options, TryOut const& try_ou
   }
   std::vector<nf::Instance*> all;
   std::ranges::transform(instances, std::back_inserter(all), [](auto const& instance) { return instance.get(); });
-  diagnostics.add(next_node_tables(config, all).status());
+  diagnostics.add(data_path_of(config, options, all).status());
   diagnostics.add(flow_limits(config, unit_packets_of(config.tuning)).status());
   add_ways(config, all, input);
   CATENA_RETURN_IF_ERROR(diagnostics.status());

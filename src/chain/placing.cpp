@@ -81,7 +81,7 @@ class Placing {
   bool may_divide_ends() const {
     std::vector<nf::Instance*> instances;
     std::ranges::transform(instances_, std::back_inserter(instances), [](auto const& nf) { return nf.get(); });
-    return may_divide_traffic(*config_, {}) && segments_of(instances, config_->shards).size() == 1;
+    return may_divide_traffic(*config_, {}) && segments_of(*config_, instances).size() == 1;
   }
   Status add(NfConfig const& entry);
   void add_costs(NfKey const& key, share::NfOptions& options) const;

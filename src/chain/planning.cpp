@@ -11,6 +11,7 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -98,7 +99,7 @@ void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instance
     }
     return;
   }
-  for (Segment const& segment : segments_of(instances, config.shards)) {
+  for (Segment const& segment : segments_of(config, instances)) {
     if (segment.first == 0) {
       continue;
     }
@@ -170,10 +171,14 @@ Result<std::uint32_t> suited_unit_packets(ChainConfig const& config, SyncOptions
   return std::min(plan::unit_packets_for(inputs.plan.costs, plan), kMaxLaunchPackets / config.tuning.units_per_launch);
 }
 
-Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,
-                                    nf::Registry const& registry) {
-  CATENA_ASSIGN_OR_RETURN(const Inputs inputs, inputs_of(config, options, registry));
-  return plan::compare(inputs.plan);
+Result<ChainPlan> plan_chain(ChainConfig const& config, RunOptions const& options, nf::Registry const& registry) {
+  CATENA_ASSIGN_OR_RETURN(const Inputs inputs, inputs_of(config, options.sync, registry));
+  std::vector<nf::Instance*> nfs;
+  std::ranges::transform(inputs.instances, std::back_inserter(nfs), [](auto const& nf) { return nf.get(); });
+  ChainPlan chain;
+  CATENA_ASSIGN_OR_RETURN(chain.path, data_path_of(config, options, nfs));
+  CATENA_ASSIGN_OR_RETURN(chain.plans, plan::compare(inputs.plan));
+  return chain;
 }
 
 Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, SyncOptions const& options,

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
-#include "chain/cost_profile.hpp"
+#include "chain/data_path.hpp"
+#include "chain/sync_options.hpp"
 
 #include "nf/registry.hpp"
 #include "plan/planner.hpp"
@@ -31,17 +32,6 @@ std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step);
 /// such a field is also on the host on another path, a correct plan has it on the device on all paths.
 std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan::Plan const& plan);
 
-/// How a chain synchronizes host and device: `transfers`, with measured costs.
-struct SyncOptions {
-  plan::Mode mode = plan::Mode::kAdaptive;
-  bool pushdown = true;
-  CostProfile profile = CostProfile::built_in();
-  plan::MethodSet methods = plan::kAllMethods;    ///< allowed in plans; kStaged always is
-  std::optional<plan::Plan> plan = std::nullopt;  ///< replaces the planner's; must fit the chain
-  /// Measured average packet size; nullopt: as profile_of().
-  std::optional<std::uint32_t> packet_bytes = std::nullopt;
-};
-
 /// The planner input of a chain, without its NFs. Errors: as profile_of().
 Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options);
 
@@ -61,10 +51,14 @@ void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instance
 Result<std::uint32_t> suited_unit_packets(ChainConfig const& config, SyncOptions const& options,
                                           nf::Registry const& registry);
 
-/// The plans of a chain with its layout in every mode, for a device with all capabilities; for `catena plan`. Opens no
-/// port and no device. Errors: as check().
-Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,
-                                    nf::Registry const& registry);
+/// Decisions about a chain with its layout and NFs.
+struct ChainPlan {
+  DataPath path;
+  plan::Comparison plans;  ///< in every mode, for a device with all capabilities
+};
+/// For `catena plan`. Opens no port and no device; live ports count as undivided. `options.sync`
+/// has the costs. Errors: as check().
+Result<ChainPlan> plan_chain(ChainConfig const& config, RunOptions const& options, nf::Registry const& registry);
 
 /// A program compiled for a chain.
 struct AdaptedProgram {

@@ -27,10 +27,10 @@ ChainConfig chain_of_process(ChainConfig const& config, NfGroup const& group) {
 
 }  // namespace
 
-Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, SyncOptions const& options,
+Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, RunOptions const& options,
                                                 nf::Registry const& registry) {
-  SyncOptions of_process = options;
-  of_process.profile = CostProfile::built_in();
+  RunOptions of_process = options;
+  of_process.sync.profile = CostProfile::built_in();
   std::vector<ProcessPlan> plans;
   for (NfGroup group{}; group.first < config.nfs.size(); group.first = group.end) {
     group = group_of(config, group.first);
@@ -45,7 +45,8 @@ Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, SyncO
     ProcessPlan& plan = plans.emplace_back();
     plan.process = first.group.empty() ? concat("process of NF '", first.name, "'")
                                        : concat("process of group '", first.group, "'");
-    CATENA_ASSIGN_OR_RETURN(plan.plans, plan_chain(inside, of_process, registry));
+    CATENA_ASSIGN_OR_RETURN(ChainPlan chain, plan_chain(inside, of_process, registry));
+    plan.plans = std::move(chain.plans);
   }
   return plans;
 }

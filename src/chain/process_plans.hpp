@@ -22,7 +22,7 @@ struct ProcessPlan {
 /// The plans made by NF processes for their NFs on the gpu, in chain order: with the built-in costs and a mix of sizes,
 /// because they know no others. Processes with a plug-in are left out: only they know its hints. Opens no port and no
 /// device. Errors: as plan_chain().
-Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, SyncOptions const& options,
+Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, RunOptions const& options,
                                                 nf::Registry const& registry);
 
 }  // namespace catena::chain

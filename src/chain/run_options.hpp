@@ -2,7 +2,7 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
-#include "chain/planning.hpp"
+#include "chain/sync_options.hpp"
 #include "gpu/device/device.hpp"
 #include "plan/sharing/partition_plan.hpp"
 

@@ -59,9 +59,7 @@ class Growing {
   packet::FieldSet written_;
 };
 
-}  // namespace
-
-std::vector<Segment> segments_of(std::span<nf::Instance* const> nfs, std::uint32_t shards) {
+std::vector<Segment> segments_of_row(std::span<nf::Instance* const> nfs, std::uint32_t shards) {
   if (shards <= 1 || nfs.empty()) {
     return {{0, nfs.size(), 1, std::nullopt}};
   }
@@ -85,6 +83,12 @@ Segment segment_of_graph(std::span<nf::Instance* const> nfs, std::uint32_t shard
     return sharding == Sharding::kPacket || sharding == Sharding::kFlow;
   });
   return {0, nfs.size(), is_divided && !nfs.empty() ? std::max(1U, shards) : 1, std::nullopt};
+}
+
+}  // namespace
+
+std::vector<Segment> segments_of(ChainConfig const& chain, std::span<nf::Instance* const> nfs) {
+  return chain.graph ? std::vector{segment_of_graph(nfs, chain.shards)} : segments_of_row(nfs, chain.shards);
 }
 
 }  // namespace catena::chain

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "chain/chain_file.hpp"
 #include "nf/instance.hpp"
 
 #include <cstddef>
@@ -21,13 +22,11 @@ struct Segment {
   friend bool operator==(Segment const&, Segment const&) = default;
 };
 
-/// The segments of a chain with `shards` shards: as few as its NFs allow, since packets are resharded between
-/// segments. An NF that has to see all packets is in a segment of one shard, and the NFs before and after it are
-/// divided. A chain without NFs is one segment. Pure.
-std::vector<Segment> segments_of(std::span<nf::Instance* const> nfs, std::uint32_t shards);
-
-/// The segment of a graph with `shards` shards: several shards if each NF processes each packet or each flow by itself,
-/// else one. Pure.
-Segment segment_of_graph(std::span<nf::Instance* const> nfs, std::uint32_t shards);
+/// The segments of a chain with its layout. `nfs`: all of its NFs, in their order. Pure.
+/// - A row of NFs: as few as they allow, since packets are resharded between segments. An NF that has to see all
+/// packets
+///   is in a segment of one shard, and the NFs before and after it are divided. A chain without NFs is one segment.
+/// - A graph: one segment, of several shards if each NF processes each packet or each flow by itself.
+std::vector<Segment> segments_of(ChainConfig const& chain, std::span<nf::Instance* const> nfs);
 
 }  // namespace catena::chain

@@ -49,12 +49,17 @@ class Chain {
                                                   false));
     return *this;
   }
-  std::vector<Segment> in(std::uint32_t shards) const {
+  std::vector<Segment> in(std::uint32_t shards, bool is_graph = false) const {
     std::vector<nf::Instance*> nfs;
     for (auto const& nf : nfs_) {
       nfs.push_back(nf.get());
     }
-    return segments_of(nfs, shards);
+    ChainConfig chain;
+    chain.shards = shards;
+    if (is_graph) {
+      chain.graph.emplace();
+    }
+    return segments_of(chain, nfs);
   }
 
  private:
@@ -97,6 +102,12 @@ TEST(Segments, its_sharder_is_asked_at_rx_where_upstream_nfs_leave_alone_what_it
   EXPECT_THAT(Chain().then(Sharding::kNone).then(Sharding::kPacket).then(Sharding::kOwn, ports).in(3),
               ElementsAre(in_one(0, 1), by_flow(1, 2), by(2, 2, 3)))
       << "elsewhere not all of a packet may be on the host yet";
+}
+
+TEST(Segments, a_graph_is_one) {
+  EXPECT_THAT(Chain().then(Sharding::kPacket).then(Sharding::kFlow).in(3, true), ElementsAre(by_flow(0, 2)));
+  EXPECT_THAT(Chain().then(Sharding::kPacket).then(Sharding::kNone).in(3, true), ElementsAre(in_one(0, 2)));
+  EXPECT_THAT(Chain().then(Sharding::kOwn).in(3, true), ElementsAre(in_one(0, 1)));
 }
 
 }  // namespace

@@ -59,17 +59,6 @@ Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
   return arguments.empty() ? absl::OkStatus() : eal::start(arguments);
 }
 
-Result<bool> may_divide_ends(chain::ChainConfig const& config, RunOptions const& options, bool by_packet,
-                             std::uint32_t parts) {
-  if (config.rx.is_shared || config.tx.is_shared) {
-    return false;
-  }
-  if (config.rx.kind->is_live && by_packet && chain::hides_order(config, options)) {
-    return io::can_divide(config.rx.devices, config.tx.devices, parts);
-  }
-  return chain::may_divide_traffic(config, options);
-}
-
 Status Ends::make_pools(std::size_t number, PoolSize const& size, Ends const* before) {
   if (before != nullptr && before->pools_.size() != number) {
     return absl::FailedPreconditionError("its shards divide packets differently");

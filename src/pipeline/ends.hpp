@@ -27,13 +27,6 @@ namespace catena::runtime {
 /// before all other code that may start the EAL. Does nothing without PCI devices. Errors: as eal::start().
 Status start_eal_for(chain::PortConfig const& rx, chain::PortConfig const& tx);
 
-/// Whether each of `parts` shards may have its own source, with its part of the packets, and sink. The order of packets
-/// of different shards must be invisible, and rx must be artificial traffic, or ports that divide packets themselves.
-/// With ports, all NFs must accept shards `by_packet`, since ports do not relate packets to a flow, for instance an
-/// ICMP error to the flow in its quote. Errors: as io::can_divide().
-Result<bool> may_divide_ends(chain::ChainConfig const& config, RunOptions const& options, bool by_packet,
-                             std::uint32_t parts);
-
 /// The ends of a chain: packet memory, sources, sinks and output files. A chain that replaces a running one has the
 /// same ones, and its counts begin at 0. Call order: make_pools() or add_pool() -> open_ports() -> open_outputs() ->
 /// start() -> stop() -> finish(). By one thread, unless stated otherwise. `before`: of the running chain that is
@@ -58,7 +51,7 @@ class Ends {
   /// Adds a pool of another process.
   void add_pool(std::shared_ptr<memory::PacketPool> pool);
   /// Opens a source and a sink for each pool. With several pools, each gets the packets of the shard with its number by
-  /// `shard_map`; precondition: may_divide_ends(). Errors: as the factories of the sources and sinks.
+  /// `shard_map`; precondition: DataPath::are_ends_divided. Errors: as the factories of the sources and sinks.
   Status open_ports(chain::ChainConfig const& config, RunOptions const& options, ShardMap shard_map,
                     Ends const* before = nullptr);
   /// Opens the output files. `nfs`: of the chain, which outlive this. Errors: as Outputs::open().

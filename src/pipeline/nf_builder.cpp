@@ -4,6 +4,7 @@
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 #include "chain/nf_costs.hpp"
+#include "io/shared_ends.hpp"
 #include "pipeline/nf_making.hpp"
 
 #include <catena/core/text.hpp>
@@ -26,7 +27,8 @@ void keep_alerts_for(RunOptions const& options, nf::Instance& instance) {
   }
 }
 
-/// As chain::segment_of_graph(), before the NFs exist: an NF with one instance has all ports, associations and files.
+/// As chain::segments_of() for a graph, before the NFs exist: an NF with one instance has all ports, associations and
+/// files.
 std::uint32_t shards_of_nfs(chain::ChainConfig const& config, nf::Registry const& registry) {
   const auto is_divided_by_flow = [&registry](chain::NfConfig const& nf) {
     const Result<nf::Descriptor const*> descriptor = registry.find(nf.type);
@@ -127,7 +129,7 @@ Result<std::vector<std::unique_ptr<nf::Instance>>> NfBuilder::replicate(std::spa
 Result<Pipeline> NfBuilder::make_all(chain::ChainConfig& chain, std::uint64_t flow_key) const {
   const std::vector<chain::NfConfig> given = chain.nfs;
   CATENA_ASSIGN_OR_RETURN(std::vector<NfEntry> first, make_first(chain));
-  if (replan_ != nullptr && replan_->fit_to(parts_of(first))) {
+  if (replan_ != nullptr && replan_->fit_to(chain::segments_of(chain, instances_of(first)))) {
     first.clear();
     chain.nfs = given;
     CATENA_ASSIGN_OR_RETURN(first, make_first(chain));
@@ -214,22 +216,16 @@ NfEntry NfBuilder::entry_of(chain::NfConfig& config, MadeNf made, chain::Diagnos
   return entry;
 }
 
-/// The segments of the chain. `first`: the NFs in their first shard.
-std::vector<chain::Segment> NfBuilder::parts_of(std::span<const NfEntry> first) const {
-  const std::vector<nf::Instance*> instances = instances_of(first);
-  return chain_->graph ? std::vector{chain::segment_of_graph(instances, chain_->shards)}
-                       : chain::segments_of(instances, chain_->shards);
-}
-
 /// `first`: the NFs in their first shard.
 Result<Pipeline> NfBuilder::divide(std::vector<NfEntry> first, std::uint64_t flow_key) const {
-  CATENA_ASSIGN_OR_RETURN(std::vector<chain::NextNodeTable> tables,
-                          chain::next_node_tables(*chain_, instances_of(first)));
-  const std::vector<chain::Segment> parts = parts_of(first);
+  CATENA_ASSIGN_OR_RETURN(chain::DataPath path,
+                          chain::data_path_of(*chain_, *options_, instances_of(first), [this](std::uint32_t parts) {
+                            return io::can_divide(chain_->rx.devices, chain_->tx.devices, parts);
+                          }));
   std::vector<Segment> segments;
-  for (chain::Segment const& part : parts) {
-    Segment& segment =
-        segments.emplace_back(Segment{part, chain_->graph ? Topology(tables) : Topology(part.end - part.first)});
+  for (std::size_t i = 0; i < path.segments.size(); ++i) {
+    chain::Segment const& part = path.segments[i];
+    Segment& segment = segments.emplace_back(Segment{part, path.topology_of(i)});
     segment.shards.resize(part.shards);
     const std::span<NfEntry> of_part(first.data() + part.first, part.end - part.first);
     for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
@@ -237,7 +233,7 @@ Result<Pipeline> NfBuilder::divide(std::vector<NfEntry> first, std::uint64_t flo
     }
     std::ranges::move(of_part, std::back_inserter(segment.shards[0].nfs));
   }
-  Pipeline pipeline(std::move(tables), std::move(segments), flow_key);
+  Pipeline pipeline(std::move(path), std::move(segments), flow_key);
   for (std::size_t nf = 0; nf < pipeline.entries().size(); ++nf) {
     for (NfEntry* const entry : pipeline.entries()[nf]) {
       entry->instance->outcome().set_position(static_cast<std::uint8_t>(nf));

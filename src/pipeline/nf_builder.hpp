@@ -48,7 +48,6 @@ class NfBuilder {
 
  private:
   Result<std::vector<NfEntry>> make_first(chain::ChainConfig& chain) const;
-  std::vector<chain::Segment> parts_of(std::span<const NfEntry> first) const;
   MadeNf keep(chain::NfConfig const& config, NfEntry const& before) const;
   NfEntry entry_of(chain::NfConfig& config, MadeNf made, chain::Diagnostics& diagnostics) const;
   Result<Pipeline> divide(std::vector<NfEntry> first, std::uint64_t flow_key) const;

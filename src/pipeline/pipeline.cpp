@@ -13,11 +13,8 @@
 
 namespace catena::runtime {
 
-Pipeline::Pipeline(std::vector<chain::NextNodeTable> tables, std::vector<Segment> segments, std::uint64_t flow_key)
-    : tables_(std::move(tables)),
-      segments_(std::move(segments)),
-      entries_(segments_.back().part.end),
-      flow_key_(flow_key) {
+Pipeline::Pipeline(chain::DataPath path, std::vector<Segment> segments, std::uint64_t flow_key)
+    : path_(std::move(path)), segments_(std::move(segments)), entries_(segments_.back().part.end), flow_key_(flow_key) {
   for (Segment& segment : segments_) {
     for (Shard& shard : segment.shards) {
       for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
@@ -25,10 +22,6 @@ Pipeline::Pipeline(std::vector<chain::NextNodeTable> tables, std::vector<Segment
       }
     }
   }
-}
-
-bool Pipeline::has_classifiers() const {
-  return std::ranges::any_of(tables_, [](chain::NextNodeTable const& table) { return !table.is_direct(); });
 }
 
 std::vector<nf::Instance*> Pipeline::first_instances() const {
@@ -90,7 +83,7 @@ void Pipeline::group_by_shard() {
 }
 
 FlowPaths Pipeline::flow_paths(chain::ChainConfig const& config) {
-  FlowPaths paths{.has_own_ends = rx_.size() > 1, .tables = tables_};
+  FlowPaths paths{.has_own_ends = rx_.size() > 1, .tables = path_.tables};
   for (std::size_t number = 0; number < segments_.size(); ++number) {
     Segment& segment = segments_[number];
     for (std::size_t i = 0; i < segment.part.end - segment.part.first; ++i) {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
-#include "chain/graph.hpp"
+#include "chain/data_path.hpp"
 #include "chain/segments.hpp"
+#include "chain/topology.hpp"
 #include "nf/instance.hpp"
 #include "nf/named_files.hpp"
 #include "packet/memory/unit_queue.hpp"
@@ -16,7 +17,6 @@
 #include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/telemetry.hpp"
-#include "pipeline/topology.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -58,7 +58,7 @@ struct Shard {
 /// Consecutive NFs with the same sharding.
 struct Segment {
   chain::Segment part;
-  Topology topology;
+  chain::Topology topology;
   std::vector<Shard> shards = {};               ///< at least one
   std::unique_ptr<SplitOrder> order = nullptr;  ///< of several shards with one source, for the merge
 };
@@ -72,13 +72,10 @@ class Pipeline {
   Pipeline() = default;
   Pipeline(Pipeline&&) = default;
   Pipeline& operator=(Pipeline&&) = default;
-  /// `tables`: of a graph, of rx and of its NFs; else empty. `segments`: at least one. `flow_key`: of flow_hash(),
-  /// which divides packets among shards.
-  Pipeline(std::vector<chain::NextNodeTable> tables, std::vector<Segment> segments, std::uint64_t flow_key);
+  /// `segments`: those of `path`, with their NFs. `flow_key`: of flow_hash(), which divides packets among shards.
+  Pipeline(chain::DataPath path, std::vector<Segment> segments, std::uint64_t flow_key);
 
-  std::span<const chain::NextNodeTable> tables() const { return tables_; }
-  /// Whether packets take several branches somewhere.
-  bool has_classifiers() const;
+  chain::DataPath const& path() const { return path_; }
   std::span<Segment> segments() { return segments_; }
   std::span<const Segment> segments() const { return segments_; }
   /// For each NF of the chain, its entry in each shard.
@@ -136,7 +133,7 @@ class Pipeline {
   Status run_group(std::size_t group, std::size_t groups, std::uint32_t workers, std::span<const std::uint32_t> cores,
                    std::atomic<bool>& stop);
 
-  std::vector<chain::NextNodeTable> tables_;
+  chain::DataPath path_;
   std::vector<Segment> segments_;
   std::vector<std::vector<NfEntry*>> entries_;
   std::uint64_t flow_key_ = 0;

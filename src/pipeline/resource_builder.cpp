@@ -15,49 +15,24 @@
 namespace catena::runtime {
 
 Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
-  std::uint32_t queues = 0;
-  std::uint32_t shards = 1;
-  for (Segment const& segment : pipeline_.segments()) {
-    queues += segment.part.shards * segment.topology.queues();
-    shards = std::max(shards, segment.part.shards);
-  }
-  std::uint32_t parts = 1;  // maximum parts of a unit, over all classifiers
-  for (chain::NextNodeTable const& table : pipeline_.tables()) {
-    parts += static_cast<std::uint32_t>(table.targets().size());
-  }
-  parts = pipeline_.has_classifiers() ? parts : 1;
-  bool are_ends_divided = false;
-  if (shards > 1 && pipeline_.segments().size() == 1) {
-    bool by_packet = true;
-    pipeline_.for_each_entry([&by_packet](std::size_t /*shard*/, NfEntry const& entry) {
-      by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
-    });
-    CATENA_ASSIGN_OR_RETURN(are_ends_divided, may_divide_ends(chain_, options_, by_packet, shards));
-  }
   chain::ChainConfig placed = chain_;
   for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
     placed.nfs[nf].on = pipeline_.first_of(nf).config.on;  // in a process of its own an NF has launches, too
   }
-  const std::uint32_t pools = are_ends_divided ? shards : 1;
+  chain::DataPath const& path = pipeline_.path();
   if (options_.make_pool) {
-    for (std::uint32_t i = 0; i < pools; ++i) {
-      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<memory::PacketPool> pool, options_.make_pool(queues));
+    for (std::uint32_t i = 0; i < path.pools(); ++i) {
+      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<memory::PacketPool> pool, options_.make_pool(path.queues_of_pool()));
       ends_.add_pool(std::move(pool));
     }
   } else {
-    const Ends::PoolSize size{chain_.tuning.pool_slots, chain_.tuning.unit_packets, queues / pools,
-                              parts * shards / pools};
-    CATENA_RETURN_IF_ERROR(ends_.make_pools(pools, size, before_ == nullptr ? nullptr : before_->ends));
+    const Ends::PoolSize size{chain_.tuning.pool_slots, chain_.tuning.unit_packets, path.queues_of_pool(),
+                              path.parts_of_pool()};
+    CATENA_RETURN_IF_ERROR(ends_.make_pools(path.pools(), size, before_ == nullptr ? nullptr : before_->ends));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits,
                           chain::flow_limits(placed, placed.tuning.unit_packets));
-  const bool drops_at_tail = chain_.flow.mode == chain::FlowMode::kVanilla;
-  if (drops_at_tail && shards > 1 && !are_ends_divided) {
-    return absl::InvalidArgumentError(concat(chain_.flow.position,
-                                             ": 'flow' is vanilla, which is for comparisons and runs in one shard; "
-                                             "write `shards: 1`"));
-  }
-  make_queues(drops_at_tail);
+  make_queues(chain_.flow.mode == chain::FlowMode::kVanilla);
   return limits;
 }
 
@@ -66,7 +41,7 @@ void ResourceBuilder::make_queues(bool drops_at_tail) {
   for (Segment& segment : pipeline_.segments()) {
     for (std::size_t i = 0; i < segment.shards.size(); ++i) {
       Shard& shard = segment.shards[i];
-      Topology const& topology = segment.topology;
+      chain::Topology const& topology = segment.topology;
       std::uint32_t before_nfs = 0;  // pushers of all rings of NFs
       for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
         before_nfs += topology.pushers(topology.before_nf(nf));

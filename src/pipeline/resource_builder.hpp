@@ -27,8 +27,7 @@ class ResourceBuilder {
       : chain_(chain), options_(options), pipeline_(pipeline), ends_(ends), devices_(devices), before_(before) {}
 
   /// Makes the packet pools and the queues of all shards. Returns the limits of the NFs' rings. Errors: as
-  /// may_divide_ends(), Ends::make_pools() and chain::flow_limits(); InvalidArgument for `flow: vanilla` in several
-  /// shards.
+  /// Ends::make_pools() and chain::flow_limits().
   Result<std::vector<chain::FlowLimits>> make_pools();
   /// Errors: as DeviceSide::create().
   Status make_device_sides();

@@ -3,26 +3,19 @@
 
 #include "pipeline/test_support.hpp"
 
-#include <catena/core/testing/scratch_folder.hpp>
-#include <catena/core/text.hpp>
-
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace catena::runtime {
 namespace {
 
-using ::testing::HasSubstr;
-
 /// A chain of NFs a and b, each in as many shards.
 class ResourceBuilderTest : public ::testing::Test {
  protected:
-  void make_nfs(std::uint32_t shards, std::string const& tx = "null") {
-    config_ = testing::config_of("{generator: {count: 10}}", tx);
+  void make_nfs(std::uint32_t shards, bool are_ends_divided = false) {
+    config_ = testing::config_of("{generator: {count: 10}}", "null");
     config_.shards = shards;
     std::vector<std::vector<NfEntry>> entries(shards);
     for (const char* name : {"a", "b"}) {
@@ -33,14 +26,14 @@ class ResourceBuilderTest : public ::testing::Test {
     }
     std::vector<Segment> segments;
     segments.push_back(testing::segment_of(0, std::move(entries)));
-    pipeline_ = Pipeline({}, std::move(segments), 7);
+    chain::DataPath path = testing::path_of(segments, are_ends_divided);
+    pipeline_ = Pipeline(std::move(path), std::move(segments), 7);
   }
   Result<std::vector<chain::FlowLimits>> make_pools(TakeoverParts const* before = nullptr) {
     return ResourceBuilder(config_, options_, pipeline_, ends_, devices_, before).make_pools();
   }
   std::size_t queues(std::size_t shard) const { return pipeline_.segments()[0].shards[shard].queues.size(); }
 
-  ScratchFolder folder_;
   chain::ChainConfig config_;
   RunOptions options_;
   Ends ends_;
@@ -58,27 +51,18 @@ TEST_F(ResourceBuilderTest, each_nf_has_a_ring_and_so_has_tx) {
   EXPECT_EQ(limits->size(), config_.flow.mode == chain::FlowMode::kPool ? 0U : 2U);
 }
 
-TEST_F(ResourceBuilderTest, shards_have_pools_of_their_own_if_no_order_is_visible) {
-  make_nfs(2);
+TEST_F(ResourceBuilderTest, shards_with_ends_of_their_own_have_pools_of_their_own) {
+  make_nfs(2, true);
   ASSERT_TRUE(make_pools().ok());
   EXPECT_EQ(ends_.pools().size(), 2U);
   EXPECT_EQ(queues(1), 3U);
 }
 
-TEST_F(ResourceBuilderTest, shards_share_a_pool_if_their_packets_are_merged) {
-  make_nfs(2, concat("{pcap: ", folder_.path("out.pcap"), "}"));
+TEST_F(ResourceBuilderTest, shards_share_a_pool_if_they_share_the_ends) {
+  make_nfs(2);
   ASSERT_TRUE(make_pools().ok());
   EXPECT_EQ(ends_.pools().size(), 1U);
   EXPECT_EQ(queues(1), 3U);
-}
-
-TEST_F(ResourceBuilderTest, vanilla_rings_are_for_one_shard) {
-  make_nfs(2, concat("{pcap: ", folder_.path("out.pcap"), "}"));
-  config_.flow.position = "chain.yaml:5:3";
-  config_.flow.mode = chain::FlowMode::kVanilla;
-  const Status status = make_pools().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("chain.yaml:5:3: 'flow' is vanilla"));
 }
 
 TEST_F(ResourceBuilderTest, pools_of_another_process_are_taken_as_they_are) {
@@ -110,7 +94,8 @@ TEST_F(ResourceBuilderTest, a_chain_that_replaces_another_has_its_slots) {
     entries[0].push_back(testing::entry_of("b"));
     std::vector<Segment> segments;
     segments.push_back(testing::segment_of(0, std::move(entries)));
-    Pipeline next({}, std::move(segments), 7);
+    chain::DataPath path = testing::path_of(segments, false);
+    Pipeline next(std::move(path), std::move(segments), 7);
     const Status status = ResourceBuilder(config, options_, next, ends, devices_, &before).make_pools().status();
     EXPECT_TRUE(!status.ok() || ends.slots() == says) << ends.slots();
     return status;

@@ -142,7 +142,6 @@ class Session {
   GpuSharing::Traffic traffic() const;
   std::uint64_t waiting_for(std::size_t nf) const;
   CountedParts counted_parts() const;
-  std::string describe_shards() const;
   EarlierCounts::IsShared shared_series(Session const& before) const;
   std::vector<std::string> describe_changes(bool with_reports) const;
   static std::string_view placement_of(NfEntry const& entry);

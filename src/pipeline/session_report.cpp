@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -36,24 +37,6 @@ std::vector<NfProcessReport> processes_of(std::span<NfEntry* const> entries) {
 
 std::optional<plan::Plan> Session::plan() const {
   return devices_.side_of(0) == nullptr ? std::nullopt : std::optional(devices_.side_of(0)->plan());
-}
-
-/// "2: fw and ids by flow, nat in one, rt by flow".
-std::string Session::describe_shards() const {
-  std::vector<std::string> parts;
-  for (Segment const& segment : pipeline_.segments()) {
-    std::vector<std::string> names;
-    for (NfEntry const& entry : segment.shards.front().nfs) {
-      names.push_back(entry.config.name);
-    }
-    const std::string how = segment.part.shards == 1 ? "in one"
-                            : segment.part.divided_by
-                                ? concat("as ", pipeline_.first_of(*segment.part.divided_by).config.name, " says")
-                                : "by flow";
-    parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
-  }
-  return fmt::format("{}: {}{}", config_.shards, fmt::join(parts, ", "),
-                     ends_.are_divided() ? ", each with its part of rx and a tx of its own" : "");
 }
 
 /// Of the processes of kept NFs, and of flow control that the chains share.
@@ -146,7 +129,9 @@ std::vector<std::string> Session::start_report() const {
   }
   lines.push_back(concat("rx       ", ends_.sources().front()->describe()));
   if (config_.shards > 1) {
-    lines.push_back(concat("shards   ", describe_shards()));
+    std::vector<std::string> names;
+    std::ranges::transform(config_.nfs, std::back_inserter(names), &chain::NfConfig::name);
+    lines.push_back(concat("shards   ", chain::describe(pipeline_.path(), names)));
   }
   if (placement != nullptr) {
     lines.push_back(concat("auto     ", fmt::format("{}", fmt::join(chain::describe(*placement), "\n         "))));

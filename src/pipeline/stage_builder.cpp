@@ -46,7 +46,7 @@ Status StageBuilder::make_all(Ends const* before, std::stop_token const& give_up
     telemetry_.keep_lines(ends_.pool_of(0).arena());
   }
   for (Segment& segment : pipeline_.segments()) {
-    if (segment.part.shards > 1 && !ends_.are_divided() && pipeline_.tables().empty()) {
+    if (segment.part.shards > 1 && !ends_.are_divided() && pipeline_.path().tables.empty()) {
       segment.order = std::make_unique<SplitOrder>(ends_.pool_of(0).arena().units());
     }
   }
@@ -77,7 +77,7 @@ Status StageBuilder::make_all(Ends const* before, std::stop_token const& give_up
 Splitter StageBuilder::splitter_to(Segment& segment) {
   const std::size_t first = segment.topology.after_rx();
   if (segment.shards.size() == 1) {
-    const bool is_alone = pipeline_.segments().size() == 1 && !pipeline_.has_classifiers();
+    const bool is_alone = pipeline_.segments().size() == 1 && !pipeline_.path().has_classifiers();
     return {segment.shards.front().queues[first], is_alone ? nullptr : &ends_.reserve_of(0)};
   }
   return {of_each(segment.shards, first),  ends_.pool_of(0),   segment.order.get(),
@@ -94,7 +94,7 @@ void StageBuilder::add_rx() {
   for (std::size_t i = 0; i < ends_.sources().size(); ++i) {
     Segment& first = pipeline_.segments().front();
     Splitter out = ends_.are_divided() ? Splitter(first.shards[i].queues[first.topology.after_rx()],
-                                                  pipeline_.has_classifiers() ? &ends_.reserve_of(i) : nullptr)
+                                                  pipeline_.path().has_classifiers() ? &ends_.reserve_of(i) : nullptr)
                                        : splitter_to(first);
     auto rx =
         std::make_unique<RxStage>(*ends_.sources()[i], ends_.pool_of(i), std::move(out), stop_, telemetry_.lines());
@@ -217,11 +217,11 @@ void StageBuilder::add_classifier_stage(Segment& segment, std::size_t shard, std
   }
   std::deque<memory::UnitQueue>& queues = segment.shards[shard].queues;
   std::vector<memory::UnitQueue*> out;
-  for (const std::size_t target : pipeline_.tables()[node].targets()) {
+  for (const std::size_t target : pipeline_.path().tables[node].targets()) {
     out.push_back(&queues[segment.topology.before_target(target)]);
   }
   auto stage = std::make_unique<ClassifierStage>(
-      node == 0 ? "rx" : chain_.nfs[node - 1].name, pipeline_.tables()[node], ends_.pool_of(shard), queues[*in],
+      node == 0 ? "rx" : chain_.nfs[node - 1].name, pipeline_.path().tables[node], ends_.pool_of(shard), queues[*in],
       std::move(out), queues[segment.topology.last()], ends_.reserve_of(shard), telemetry_.lines());
   pipeline_.add_classifier(shard, traced(std::move(stage), suffix_of(shard, segment.shards.size() > 1)));
 }

@@ -48,7 +48,9 @@ class StageBuilderTest : public ::testing::Test {
       config_.shards = std::max(config_.shards, static_cast<std::uint32_t>(row.shards));
       segments.push_back(testing::segment_of(first, std::move(shards)));
     }
-    pipeline_ = Pipeline({}, std::move(segments), 7);
+    const bool are_ends_divided = rows.size() == 1 && rows.front().shards > 1;
+    chain::DataPath path = testing::path_of(segments, are_ends_divided);
+    pipeline_ = Pipeline(std::move(path), std::move(segments), 7);
     ResourceBuilder resources(config_, options_, pipeline_, ends_, devices_, nullptr);
     CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits, resources.make_pools());
     flow_.emplace(std::move(limits));

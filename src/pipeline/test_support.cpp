@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace catena::runtime::testing {
@@ -28,9 +30,15 @@ NfEntry entry_of(std::string const& name, nf::Descriptor const& descriptor, std:
           std::make_unique<nf::Instance>(name, descriptor, std::move(nf), nf::OnUnsupported::kPass, false)};
 }
 
+chain::DataPath path_of(std::vector<Segment> const& segments, bool are_ends_divided) {
+  chain::DataPath path{.are_ends_divided = are_ends_divided};
+  std::ranges::transform(segments, std::back_inserter(path.segments), &Segment::part);
+  return path;
+}
+
 Segment segment_of(std::size_t first, std::vector<std::vector<NfEntry>> shards) {
   const std::size_t nfs = shards.front().size();
-  Segment segment{{first, first + nfs, static_cast<std::uint32_t>(shards.size()), {}}, Topology(nfs)};
+  Segment segment{{first, first + nfs, static_cast<std::uint32_t>(shards.size()), {}}, chain::Topology(nfs)};
   segment.shards.resize(shards.size());
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
     segment.shards[shard].nfs = std::move(shards[shard]);

@@ -32,6 +32,9 @@ chain::NfConfig nf_config_of(std::string const& name, std::string_view type = "i
 NfEntry entry_of(std::string const& name, nf::Descriptor const& descriptor = kIdle,
                  std::unique_ptr<nf::Nf> nf = std::make_unique<IdleNf>());
 
+/// The path through `segments`, not of a graph.
+chain::DataPath path_of(std::vector<Segment> const& segments, bool are_ends_divided);
+
 /// NFs in a row, from number `first` of their chain on. Without queues.
 Segment segment_of(std::size_t first, std::vector<std::vector<NfEntry>> shards);
 

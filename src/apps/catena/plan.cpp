@@ -81,7 +81,7 @@ struct PlanInputs {
   chain::ChainConfig config;  ///< with its layout
   chain::ChainLayout layout;
   nf::Registry registry;
-  chain::SyncOptions options;
+  chain::RunOptions options;
   std::optional<chain::Placement> placement;  ///< where an NF is `on: auto`
 };
 
@@ -94,7 +94,7 @@ Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& 
   CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(spec));
   CATENA_ASSIGN_OR_RETURN(inputs.layout, layout_for(spec, options, inputs.registry, inputs.placement));
   inputs.config = chain::with_layout(std::move(spec), inputs.layout);
-  inputs.options = std::move(options.sync);
+  inputs.options = std::move(options);
   return inputs;
 }
 
@@ -105,21 +105,25 @@ int plan(RunArguments const& arguments) {
   if (!inputs.ok()) {
     return fail(inputs.status(), arguments.json);
   }
-  const Result<plan::Comparison> plans = chain::plan_chain(inputs->config, inputs->options, inputs->registry);
-  if (!plans.ok()) {
-    return fail(plans.status(), arguments.json);
+  const Result<chain::ChainPlan> planned = chain::plan_chain(inputs->config, inputs->options, inputs->registry);
+  if (!planned.ok()) {
+    return fail(planned.status(), arguments.json);
   }
   const auto processes = chain::plan_processes(inputs->config, inputs->options, inputs->registry);
   if (!processes.ok()) {
     return fail(processes.status(), arguments.json);
   }
-  const std::string costs = chain::describe(inputs->options.profile, inputs->config.devices.front().backend);
+  plan::Comparison const& plans = planned->plans;
+  std::vector<std::string> names;
+  std::ranges::transform(inputs->config.nfs, std::back_inserter(names), &chain::NfConfig::name);
+  const std::string costs = chain::describe(inputs->options.sync.profile, inputs->config.devices.front().backend);
   if (arguments.json) {
     nlohmann::ordered_json json{{"chain", inputs->config.name},
                                 {"cost_profile", costs},
-                                {"cost_profile_device", inputs->options.profile.device},
-                                {"layout", chain::to_json(inputs->layout)}};
-    json.update(to_json(*plans));
+                                {"cost_profile_device", inputs->options.sync.profile.device},
+                                {"layout", chain::to_json(inputs->layout)},
+                                {"data_path", chain::to_json(planned->path, names)}};
+    json.update(to_json(plans));
     for (chain::ProcessPlan const& process : *processes) {
       json["processes"].push_back(to_json(process.plans));
     }
@@ -128,15 +132,18 @@ int plan(RunArguments const& arguments) {
     }
     print_json(std::cout, json);
   } else {
-    if (std::ranges::any_of(plans->adaptive.nfs, [](plan::PlannedNf const& nf) { return nf.step.has_value(); })) {
-      std::cout << concat("costs: ", costs, of_device(inputs->options.profile), "\n");
+    if (std::ranges::any_of(plans.adaptive.nfs, [](plan::PlannedNf const& nf) { return nf.step.has_value(); })) {
+      std::cout << concat("costs: ", costs, of_device(inputs->options.sync.profile), "\n");
     }
     if (inputs->placement) {
       for (std::string const& line : chain::describe(*inputs->placement)) {
         std::cout << line << '\n';
       }
     }
-    std::cout << plan::explain(*plans);
+    if (inputs->config.shards > 1) {
+      std::cout << "shards " << chain::describe(planned->path, names) << '\n';
+    }
+    std::cout << plan::explain(plans);
     for (chain::ProcessPlan const& process : *processes) {
       std::cout << "\nin the " << process.process
                 << ", to which the chain gives whole packets, by the built-in profile:\n"
@@ -151,7 +158,7 @@ int show_program(std::string const& chain_file, std::string const& nf, RunArgume
   if (!inputs.ok()) {
     return fail(inputs.status(), json);
   }
-  const auto programs = chain::adapted_programs(inputs->config, inputs->options, inputs->registry, nf);
+  const auto programs = chain::adapted_programs(inputs->config, inputs->options.sync, inputs->registry, nf);
   if (!programs.ok()) {
     return fail(programs.status(), json);
   }

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace catena::runtime {
+namespace catena::chain {
 
 /// The queues between the stages of a shard: one before each NF, one after the last of them, and one before each
 /// classifier stage. NFs are numbered from the first of the shard on.
@@ -18,7 +18,7 @@ class Topology {
   /// NFs in a row.
   explicit Topology(std::size_t nfs) : nfs_(nfs), classifier_(nfs + 1), pushers_(nfs + 1, 1) {}
   /// NFs of a graph; `tables`: of rx, followed by the NFs'.
-  explicit Topology(std::span<const chain::NextNodeTable> tables);
+  explicit Topology(std::span<const NextNodeTable> tables);
 
   std::uint32_t queues() const { return static_cast<std::uint32_t>(pushers_.size()); }
   /// Number of stages that push into a queue.
@@ -31,7 +31,7 @@ class Topology {
   /// Before the classifier stage after rx (0) or NF `node` - 1; nullopt without such a stage.
   std::optional<std::size_t> classifier(std::size_t node) const { return classifier_[node]; }
   /// For a target of a table.
-  std::size_t before_target(std::size_t target) const { return target == chain::kTx ? last() : target; }
+  std::size_t before_target(std::size_t target) const { return target == kTx ? last() : target; }
 
  private:
   std::size_t after(std::size_t node) const { return classifier_[node].value_or(next_.empty() ? node : next_[node]); }
@@ -42,4 +42,4 @@ class Topology {
   std::vector<std::uint32_t> pushers_;
 };
 
-}  // namespace catena::runtime
+}  // namespace catena::chain
