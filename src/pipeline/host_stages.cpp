@@ -48,7 +48,13 @@ void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
 }
 
 RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop, RecordLog* lines)
-    : HostStage("rx"), source_(&source), pool_(&pool), out_(std::move(out)), stop_(&stop), lines_(lines) {}
+    : HostStage("rx"),
+      source_(&source),
+      pool_(&pool),
+      out_(std::move(out)),
+      joiner_(pool, lines),
+      stop_(&stop),
+      lines_(lines) {}
 
 Result<Progress> RxStage::poll() {
   // a worker that has other stages too comes back late: a source that gives full units is asked again at once
@@ -70,15 +76,19 @@ Progress RxStage::receive(bool& is_full) {
   if (receives_early_ && !error_.ok()) {
     return Progress::kIdle;  // the chain ends once it runs
   }
+  if (!error_.ok()) {
+    *stop_ = true;  // other sources of the chain must not go on without this one's packets
+  }
+  const bool is_ending = stop_->load(std::memory_order_relaxed) || source_->finished();
+  if (joiner_.is_due() || (is_ending && !joiner_.empty())) {
+    out_.keep(joiner_.take());
+  }
   if (!receives_early_ && !out_.push_kept()) {
     ++starved_polls_;
     find_exhausted();
     return Progress::kIdle;
   }
-  if (!error_.ok()) {
-    *stop_ = true;  // other sources of the chain must not go on without this one's packets
-  }
-  if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
+  if (is_ending) {
     if (!std::exchange(has_finished_, true)) {
       source_->stop();
       end_gate();
@@ -128,16 +138,30 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  has_backlog_ = has_backlog_ && (receives_early_ || !out_.empty());
+  has_backlog_ = has_backlog_ && (receives_early_ || !joiner_.empty() || !out_.empty());
   if (edge_ != nullptr && !has_backlog_ && edge_->look()) {
     refuse(pool_->batch(*unit));
   }
-  if (receives_early_) {
-    out_.keep(unit);
-  } else {
-    out_.push(unit);
-  }
+  pass_on(unit);
   return Progress::kWorked;
+}
+
+/// Gives the unit to the next stage, or joins it with others.
+void RxStage::pass_on(memory::Unit* unit) {
+  const bool is_alone = joiner_.empty();
+  if (!joiner_.join(*unit)) {
+    if (!is_alone) {
+      out_.keep(joiner_.take());
+    }
+    joiner_.hold(unit);
+  }
+  if (joiner_.is_due()) {
+    if (receives_early_ || !is_alone) {  // take_unit() provides for one push
+      out_.keep(joiner_.take());
+    } else {
+      out_.push(joiner_.take());
+    }
+  }
 }
 
 void RxStage::refuse(packet::Batch const& packets) {

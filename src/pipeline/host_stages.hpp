@@ -11,6 +11,7 @@
 #include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/ticker.hpp"
+#include "pipeline/unit_joiner.hpp"
 #include "pipeline/unit_records.hpp"
 
 #include <atomic>
@@ -59,12 +60,14 @@ class RxStage final : public HostStage {
 
  private:
   Progress receive(bool& is_full);
+  void pass_on(memory::Unit* unit);
   void refuse(packet::Batch const& packets);
   void find_exhausted();
 
   io::Source* source_;
   memory::PacketPool* pool_;
   Splitter out_;
+  UnitJoiner joiner_;
   std::atomic<bool>* stop_;
   RecordLog* lines_;
   Status error_;
