@@ -69,8 +69,8 @@ struct ChainRun::Shared {
     if (state == ChainState::kFailed) {
       spdlog::error("{}: failed: {}", name, std::string(status.message()));
     } else {
-      spdlog::info("{}: {}, received {}, sent {}, dropped {}", name, to_string(state), last_report.received,
-                   last_report.sent, last_report.dropped());
+      spdlog::info("{}: {}, received {}, sent {}, dropped {}", name, to_string(state), last_report.rx.received,
+                   last_report.tx.sent, last_report.dropped());
     }
   }
 
