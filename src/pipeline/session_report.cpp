@@ -240,7 +240,7 @@ void Session::describe_device(DeviceReport& report) const {
 
 std::vector<ClassifierReport> Session::classifier_reports(metrics::Snapshot const& counts) const {
   std::vector<ClassifierReport> reports;
-  for (CountedParts::Branch const& branch : pipeline_.classifiers()) {
+  for (CountedBranch const& branch : pipeline_.classifiers()) {
     if (branch.shard == 0) {
       reports.push_back(report_of_classifier(branch.stage->from(), counts));
     }
