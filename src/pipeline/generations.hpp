@@ -23,7 +23,7 @@ class Generations {
     latest_ = next.get();
     made_.push_back(std::move(next));
   }
-  /// Holder number `holder` has the latest one, and nothing of those before.
+  /// Holder number `holder` has the latest one, and nothing of an earlier one.
   void hold_latest(std::size_t holder) {
     held_[holder] = latest_;
     std::erase_if(made_, [this](std::unique_ptr<T> const& each) {

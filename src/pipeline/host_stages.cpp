@@ -67,10 +67,11 @@ Result<Progress> RxStage::poll() {
 
 Progress RxStage::receive(bool& is_full) {
   is_full = false;
-  if (receives_early_ && !error_.ok()) {
+  const bool receives_early = phase_ == Phase::kEarly;
+  if (receives_early && !error_.ok()) {
     return Progress::kIdle;  // the chain ends once it runs
   }
-  if (!receives_early_ && !out_.push_kept()) {
+  if (!receives_early && !out_.push_kept()) {
     ++starved_polls_;
     find_exhausted();
     return Progress::kIdle;
@@ -86,7 +87,7 @@ Progress RxStage::receive(bool& is_full) {
     }
     return Progress::kFinished;
   }
-  if (!receives_early_ && !may_take()) {
+  if (!receives_early && !may_take()) {
     ++starved_polls_;
     return Progress::kIdle;
   }
@@ -128,25 +129,18 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  has_backlog_ = has_backlog_ && (receives_early_ || !out_.empty());
-  if (edge_ != nullptr && !has_backlog_ && edge_->look()) {
-    refuse(pool_->batch(*unit));
+  if (phase_ == Phase::kBacklog && out_.empty()) {
+    phase_ = Phase::kWithChain;
   }
-  if (receives_early_) {
+  if (edge_ != nullptr && phase_ == Phase::kWithChain && edge_->look()) {
+    edge_->refuse(pool_->batch(*unit));
+  }
+  if (receives_early) {
     out_.keep(unit);
   } else {
     out_.push(unit);
   }
   return Progress::kWorked;
-}
-
-void RxStage::refuse(packet::Batch const& packets) {
-  for (std::uint32_t i = 0; i < packets.size(); ++i) {
-    if (edge_->refuses(packets[i])) {
-      packets[i].set_verdict(packet::Verdict::kDrop);
-      ++refused_;
-    }
-  }
 }
 
 /// Ends the source where packets would be waited for in vain.
