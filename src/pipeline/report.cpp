@@ -8,8 +8,6 @@
 namespace catena::runtime {
 namespace {
 
-constexpr double kNsPerSecond = 1e9;
-
 RxReport rx_report_of(metrics::Snapshot const& counts) {
   RxReport rx;
   rx.seen = counts.sum(counts::kSeen);
@@ -31,6 +29,7 @@ TxReport tx_report_of(metrics::Snapshot const& counts) {
 }
 
 std::vector<StageReport> stage_reports_of(metrics::Snapshot const& counts) {
+  constexpr double kNsPerSecond = 1e9;
   std::vector<StageReport> stages;
   for (auto& [name, busy_ns] : counts.sums(counts::kBusy, "stage")) {
     stages.push_back({std::move(name), static_cast<double>(busy_ns) / kNsPerSecond});
