@@ -90,13 +90,13 @@ Moment now(std::vector<Copy> const& copies) {
   Moment moment;
   for (Copy const& copy : copies) {
     const runtime::Report report = copy.chain->report();
-    moment.received += report.received;
-    moment.sent += report.sent;
-    moment.latency.merge(report.latency);
-    moment.stages.resize(report.stages.size());
-    for (std::size_t i = 0; i < report.stages.size(); ++i) {
-      moment.stages[i].name = report.stages[i].name;
-      moment.stages[i].busy_seconds += report.stages[i].busy_seconds;
+    moment.received += report.rx.received;
+    moment.sent += report.tx.sent;
+    moment.latency.merge(report.tx.latency);
+    moment.stages.resize(report.work.stages.size());
+    for (std::size_t i = 0; i < report.work.stages.size(); ++i) {
+      moment.stages[i].name = report.work.stages[i].name;
+      moment.stages[i].busy_seconds += report.work.stages[i].busy_seconds;
     }
   }
   moment.processor_seconds = processor_seconds();
@@ -145,16 +145,16 @@ void wait_for_first_packets(std::vector<Copy> const& copies) {
 
 void add(runtime::Report const& report, RunResult& result) {
   result.dropped += report.dropped();
-  result.device = report.device;
-  result.costs_from = report.costs_from;
+  result.device = report.device.name;
+  result.costs_from = report.device.costs_from;
   if (!result.nf_bytes.empty() || result.bytes_to_device > 0 || result.bytes_to_host > 0) {
     return;  // copies have one plan, which run_for() sees to: the first one speaks for all
   }
   for (runtime::NfReport const& nf : report.nfs) {
-    result.bytes_to_device += nf.bytes_to_device_per_packet;
-    result.bytes_to_host += nf.bytes_to_host_per_packet;
-    if (nf.bytes_to_device_per_packet > 0 || nf.bytes_to_host_per_packet > 0) {
-      result.nf_bytes.push_back({nf.name, nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet});
+    result.bytes_to_device += nf.device.bytes_to_device_per_packet;
+    result.bytes_to_host += nf.device.bytes_to_host_per_packet;
+    if (nf.device.bytes_to_device_per_packet > 0 || nf.device.bytes_to_host_per_packet > 0) {
+      result.nf_bytes.push_back({nf.name, nf.device.bytes_to_device_per_packet, nf.device.bytes_to_host_per_packet});
     }
   }
 }
@@ -175,17 +175,17 @@ double score_of(RunResult const& run) {
 }
 
 Status check_report(runtime::Report const& report) {
-  if (report.cpu_instead_of_gpu) {
-    return absl::UnavailableError(concat("there is no device: ", report.device_note));
+  if (report.device.cpu_instead_of_gpu) {
+    return absl::UnavailableError(concat("there is no device: ", report.device.note));
   }
   if (!report.accounted()) {
     return absl::DataLossError(
-        concat(report.seen, " packets in, but ", report.sent, " out and ", report.dropped(), " dropped"));
+        concat(report.rx.seen, " packets in, but ", report.tx.sent, " out and ", report.dropped(), " dropped"));
   }
   for (runtime::NfReport const& nf : report.nfs) {
-    if (!nf.device_error.empty() || nf.kernel_faults > 0) {
-      return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device_error,
-                                        nf.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
+    if (!nf.device.error.empty() || nf.device.kernel_faults > 0) {
+      return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device.error,
+                                        nf.device.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
     }
   }
   return absl::OkStatus();
@@ -226,8 +226,8 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
     add(report, result);
   }
   const runtime::Report first = copies.front().chain->report();
-  result.parts = first.parts;
-  result.part_changes = first.sharing_changes;
+  result.parts = first.sharing.parts;
+  result.part_changes = first.sharing.changes;
   for (Copy const& copy : copies) {
     const std::optional<plan::Plan> plan = copy.chain->plan();
     const double planned_ns = plan ? plan->cost_ns : 0;

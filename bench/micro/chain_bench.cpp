@@ -64,15 +64,15 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
       return state.SkipWithError(status.ToString().c_str());
     }
     const runtime::Report report = (*made)->report();
-    if (!report.accounted() || report.sent == 0) {
+    if (!report.accounted() || report.tx.sent == 0) {
       return state.SkipWithError("the chain lost packets");
     }
     state.SetIterationTime(report.seconds);
-    p50_us = static_cast<double>(report.latency.percentile(50)) / 1e3;
+    p50_us = static_cast<double>(report.tx.latency.percentile(50)) / 1e3;
     to_device = to_host = 0;
     for (runtime::NfReport const& nf : report.nfs) {
-      to_device += nf.bytes_to_device_per_packet;
-      to_host += nf.bytes_to_host_per_packet;
+      to_device += nf.device.bytes_to_device_per_packet;
+      to_host += nf.device.bytes_to_host_per_packet;
     }
   }
   const double count = static_cast<double>(state.iterations()) * static_cast<double>(packets);

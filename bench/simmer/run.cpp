@@ -49,13 +49,13 @@ double resident_mb() {
 Status check_overloaded(runtime::Report const& report) {
   CATENA_RETURN_IF_ERROR(check_report(report));
   for (runtime::NfReport const& nf : report.nfs) {
-    if (nf.process_restarts > 0) {
-      return absl::DataLossError(concat("NF ", nf.name, ": its process began again ", nf.process_restarts, " times"));
+    if (nf.isolation.restarts > 0) {
+      return absl::DataLossError(concat("NF ", nf.name, ": its process began again ", nf.isolation.restarts, " times"));
     }
-    if (nf.in > 0 && nf.launches == 0) {
+    if (nf.packets.in > 0 && nf.device.launches == 0) {
       return absl::UnavailableError(concat("NF ", nf.name, " worked without the device"));
     }
-    for (io::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.packets.drops) {
       if (drop.count > 0) {
         return absl::DataLossError(concat("NF ", nf.name, " dropped packets: ", drop.name));
       }
@@ -70,17 +70,17 @@ SimmerRun between(runtime::Report const& before, runtime::Report const& after, d
   const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - from) / seconds;
   };
-  run.packets_per_s = rate(before.sent, after.sent);
-  run.received_per_s = rate(before.received, after.received);
+  run.packets_per_s = rate(before.tx.sent, after.tx.sent);
+  run.received_per_s = rate(before.rx.received, after.rx.received);
   for (std::size_t i = 0; i < after.nfs.size(); ++i) {
     runtime::NfReport const& from = before.nfs[i];
     runtime::NfReport const& to = after.nfs[i];
-    run.nfs.push_back(
-        {to.name, rate(from.in, to.in), rate(from.queue_drops, to.queue_drops), rate(from.launches, to.launches)});
+    run.nfs.push_back({to.name, rate(from.packets.in, to.packets.in), rate(from.queue.drops, to.queue.drops),
+                       rate(from.device.launches, to.device.launches)});
   }
-  for (std::size_t i = 0; i < after.stages.size(); ++i) {
-    run.busy.push_back(
-        {after.stages[i].name, (after.stages[i].busy_seconds - before.stages[i].busy_seconds) / seconds});
+  for (std::size_t i = 0; i < after.work.stages.size(); ++i) {
+    run.busy.push_back({after.work.stages[i].name,
+                        (after.work.stages[i].busy_seconds - before.work.stages[i].busy_seconds) / seconds});
   }
   std::ranges::stable_sort(run.busy, std::greater<>(), &BusyShare::share);
   return run;
@@ -276,7 +276,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
   for (int look = 0; look < kLooks; ++look) {
     wait(spec.seconds * (1 - kWarmUpShare) / kLooks);
     memory_mb.push_back(resident_mb());
-    slots_in_use.push_back(static_cast<double>(session->report().slots_in_use));
+    slots_in_use.push_back(static_cast<double>(session->report().rx.slots_in_use));
   }
   const runtime::Report after = session->report();
   const double seconds = std::chrono::duration<double>(Clock::now() - from).count();
@@ -293,7 +293,7 @@ Result<SimmerRun> SimmerRunner::run(SimmerSpec const& spec) {
     return absl::DataLossError("no packet left the chain");
   }
   for (runtime::NfReport const& nf : end.nfs) {
-    run.dropped_inside += nf.queue_drops;
+    run.dropped_inside += nf.queue.drops;
   }
   run.memory_mb = std::move(memory_mb);
   run.slots_in_use = std::move(slots_in_use);

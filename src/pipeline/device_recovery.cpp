@@ -3,7 +3,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace catena::runtime {
@@ -19,8 +18,8 @@ constexpr std::chrono::microseconds kOfferPeriod{100};
 
 DeviceRecovery::DeviceRecovery(std::vector<Part> parts) {
   for (Part& part : parts) {
-    std::vector<DeviceSide*> held(part.stages.size(), part.side);
-    states_.push_back({std::move(part), {}, std::move(held)});
+    Generations<DeviceSide> sides(*part.side, part.stages.size());
+    states_.push_back({std::move(part), std::move(sides), RetryDelay(kFirstDelay, kMaxDelay)});
   }
 }
 
@@ -32,25 +31,23 @@ void DeviceRecovery::look(Pause& pause) {
 
 void DeviceRecovery::count_last_losses() {
   for (State& state : states_) {
-    if (!state.current().use().allowed() && !std::exchange(state.is_lost, true)) {
+    if (!state.sides.latest().use().allowed() && !std::exchange(state.is_lost, true)) {
       losses_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 }
 
 void DeviceRecovery::monitor(State& state, Pause& pause) {
-  if (state.current().use().allowed()) {
+  if (state.sides.latest().use().allowed()) {
     return;
   }
-  const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(state.is_lost, true)) {
     losses_.fetch_add(1, std::memory_order_relaxed);
-    state.delay = kFirstDelay;
-  } else if (now < state.next_try) {
+    state.retries.restart();
+  }
+  if (!state.retries.is_due(std::chrono::steady_clock::now())) {
     return;
   }
-  state.next_try = now + state.delay;
-  state.delay = std::min(state.delay * 2, kMaxDelay);
   Result<std::unique_ptr<DeviceSide>> side = state.part.make();
   if (!side.ok()) {
     return;  // it is asked again
@@ -84,7 +81,7 @@ Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide
     }
     stage->unbind().reset();  // what was on its way to the stage when the device was lost
     if (side != nullptr) {
-      state.sides.push_back(std::move(side));  // lives from here on: a stage may take something of it
+      state.sides.add(std::move(side));  // lives from here on: a stage may take something of it
     }
     stage->bind(*std::move(binding));
     while (!stage->has_taken_binding()) {
@@ -94,19 +91,10 @@ Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide
     }
     // what it had before ends here, and not where packets wait
     stage->unbind().reset();
-    state.held[i] = &fresh;
-    state.end_unheld_sides();
+    // each side has memory of a device, also of one that went again before all stages had it
+    state.sides.hold_latest(i);
   }
   return true;
-}
-
-/// All but the last of which no stage has anything any more: each has memory of a device, also of one that went again
-/// before all stages had it.
-void DeviceRecovery::State::end_unheld_sides() {
-  const DeviceSide* const last = sides.back().get();
-  std::erase_if(sides, [this, last](std::unique_ptr<DeviceSide> const& side) {
-    return side.get() != last && std::ranges::find(held, side.get()) == held.end();
-  });
 }
 
 }  // namespace catena::runtime

@@ -3,7 +3,9 @@
 
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
+#include "pipeline/generations.hpp"
 #include "pipeline/pause.hpp"
+#include "pipeline/retry_delay.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -49,13 +51,9 @@ class DeviceRecovery {
  private:
   struct State {
     Part part;
-    std::vector<std::unique_ptr<DeviceSide>> sides;  ///< made since; only the last is in use
-    std::vector<DeviceSide*> held;                   ///< current side of each stage, or a part's first one
+    Generations<DeviceSide> sides;  ///< held by the stages
+    RetryDelay retries;
     bool is_lost = false;
-    std::chrono::milliseconds delay{0};  ///< between the last try and the next
-    std::chrono::steady_clock::time_point next_try{};
-    DeviceSide& current() { return sides.empty() ? *part.side : *sides.back(); }
-    void end_unheld_sides();
   };
   void monitor(State& state, Pause& pause);
   static Result<bool> bring_back(State& state, std::unique_ptr<DeviceSide> side, Pause& pause);

@@ -3,7 +3,6 @@
 
 #include "base/ipc/event_notifier.hpp"
 #include "chain/flow.hpp"
-#include "chain/graph.hpp"
 #include "packet/memory/unit_queue.hpp"
 
 #include <catena/core/counter.hpp>
@@ -13,7 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,24 +136,6 @@ class SourcePauses {
   std::chrono::nanoseconds time_{0};               ///< of the pauses that have ended
   std::chrono::steady_clock::time_point began_{};  ///< of the present pause, if paused_
   ipc::EventNotifier changed_;
-};
-
-/// At rx of a live source, which cannot wait: finds packets on their way to an NF with half of its share of memory
-/// used, as far as their headers tell. They are dropped before any work on them, so that packets of other branches
-/// continue. Below that, a burst waits. One thread at a time.
-class EdgeFilter {
- public:
-  /// `tables`: of rx and of the NFs. `monitors`: of the NFs, by their numbers. All outlive this.
-  EdgeFilter(std::span<const chain::NextNodeTable> tables, std::vector<CongestionMonitor const*> monitors);
-
-  /// Checks all rings for the next packets: whether any packet could be refused.
-  bool look();
-  bool refuses(packet::Packet const& packet) const;
-
- private:
-  std::span<const chain::NextNodeTable> tables_;
-  std::vector<CongestionMonitor const*> monitors_;
-  std::vector<bool> is_crowded_;  ///< of each NF, at the last check
 };
 
 /// A stage's view of its own ring and the downstream ones.

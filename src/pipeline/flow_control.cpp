@@ -3,37 +3,11 @@
 
 #include "pipeline/counts.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <string>
 #include <utility>
 
 namespace catena::runtime {
-namespace {
-
-/// Numbers of the NFs that packets may come to next from rx, 0, or NF `node` - 1.
-std::vector<std::size_t> nfs_after(FlowPaths const& paths, std::size_t node) {
-  std::vector<std::size_t> after;
-  if (paths.tables.empty()) {
-    after.assign(node < paths.nfs.size() ? 1 : 0, node);
-    return after;
-  }
-  std::ranges::copy_if(paths.tables[node].targets(), std::back_inserter(after),
-                       [](std::size_t target) { return target != chain::kTx; });
-  return after;
-}
-
-/// Whether packets may come to tx next from rx, 0, or NF `node` - 1.
-bool is_before_tx(FlowPaths const& paths, std::size_t node) {
-  if (paths.tables.empty()) {
-    return node == paths.nfs.size();
-  }
-  const auto targets = paths.tables[node].targets();
-  return std::ranges::find(targets, chain::kTx) != targets.end();
-}
-
-}  // namespace
 
 std::optional<std::uint64_t> FlowControl::limit_in_process(std::size_t first, std::size_t end) const {
   if (limits_.empty()) {
@@ -71,7 +45,7 @@ void FlowControl::attach(chain::FlowConfig const& flow, FlowPaths const& paths) 
   for (std::size_t nf = 0; nf < limits_.size(); ++nf) {
     names_.push_back(paths.nfs[nf].name);
     std::vector<Ring>& of_nf = rings_.emplace_back();
-    for (FlowPaths::Place const& place : paths.nfs[nf].shards) {
+    for (NfPlace const& place : paths.nfs[nf].shards) {
       of_nf.push_back({place.in});
       if (flow.mode == chain::FlowMode::kVanilla) {
         place.in->bound(limits_[nf].slow_down, *place.last);
@@ -86,12 +60,7 @@ void FlowControl::attach(chain::FlowConfig const& flow, FlowPaths const& paths) 
 }
 
 void FlowControl::add_monitors(chain::FlowConfig const& flow, FlowPaths const& paths) {
-  std::vector<std::uint32_t> receivers(paths.nfs.size());
-  for (std::size_t node = 0; node <= paths.nfs.size(); ++node) {
-    for (const std::size_t nf : nfs_after(paths, node)) {
-      ++receivers[nf];
-    }
-  }
+  const std::vector<std::uint32_t> receivers = paths.senders();
   for (std::size_t nf = 0; nf < rings_.size(); ++nf) {
     for (Ring& ring : rings_[nf]) {
       ring.monitor = std::make_unique<CongestionMonitor>(names_[nf], *ring.queue, limits_[nf], receivers[nf],
@@ -119,8 +88,7 @@ void FlowControl::add_gates(FlowPaths const& paths) {
 
 /// At each rx that cannot wait, in a chain with branches.
 void FlowControl::add_filters(FlowPaths const& paths) {
-  const bool has_branches =
-      std::ranges::any_of(paths.tables, [](chain::NextNodeTable const& table) { return !table.is_direct(); });
+  const bool has_branches = paths.has_branches();
   for (std::size_t i = 0; has_branches && i < paths.rx.size(); ++i) {
     if (!paths.rx[i].is_live) {
       continue;
@@ -136,15 +104,15 @@ void FlowControl::add_filters(FlowPaths const& paths) {
 /// Of rx, 0, or NF `node` - 1, in a shard. If the next NF is sharded differently, all of its shards count.
 RateController FlowControl::controller_of(FlowPaths const& paths, std::size_t node, std::size_t shard) const {
   std::vector<CongestionMonitor const*> after;
-  for (const std::size_t nf : nfs_after(paths, node)) {
-    const bool is_in_shard = node > 0 ? paths.nfs[nf].segment == paths.nfs[node - 1].segment : paths.has_own_ends;
+  for (const std::size_t nf : paths.nfs_after(node)) {
+    const bool is_in_shard = paths.keeps_shard(node, nf);
     for (std::size_t i = 0; i < rings_[nf].size(); ++i) {
       if (!is_in_shard || i == shard) {
         after.push_back(rings_[nf][i].monitor.get());
       }
     }
   }
-  return RateController(std::move(after), tx_pause_ && is_before_tx(paths, node) ? &*tx_pause_ : nullptr);
+  return RateController(std::move(after), tx_pause_ && paths.is_before_tx(node) ? &*tx_pause_ : nullptr);
 }
 
 void FlowControl::register_counts(metrics::Registry& counts) const {

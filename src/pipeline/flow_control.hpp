@@ -3,12 +3,10 @@
 
 #include "base/core/metrics.hpp"
 #include "chain/flow.hpp"
-#include "chain/graph.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/flow.hpp"
+#include "pipeline/flow_paths.hpp"
 #include "pipeline/flow_signals.hpp"
-#include "pipeline/host_stages.hpp"
-#include "pipeline/stage.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -17,35 +15,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace catena::runtime {
-
-/// The rings of a chain in which packets wait, and their stages.
-struct FlowPaths {
-  /// An NF in one shard.
-  struct Place {
-    memory::UnitQueue* in = nullptr;    ///< its ring
-    memory::UnitQueue* last = nullptr;  ///< the last queue of the shard: for packets refused by a bound
-    PacketStage* stage = nullptr;       ///< null: an earlier NF in the same process has the stage
-  };
-  struct Nf {
-    std::string name;
-    std::size_t segment = 0;         ///< NFs of one segment pass packets on within a shard
-    std::size_t last = 0;            ///< number of the last NF of its stage: its own, or the last one in its process
-    std::vector<Place> shards = {};  ///< at least one
-  };
-  struct Rx {
-    RxStage* stage = nullptr;
-    bool is_live = false;  ///< its source cannot wait
-  };
-  std::vector<Nf> nfs = {};                           ///< in the order of the chain
-  std::vector<Rx> rx = {};                            ///< at least one
-  bool has_own_ends = false;                          ///< rx number i is of shard i alone
-  std::span<const chain::NextNodeTable> tables = {};  ///< of rx, and of each NF; empty: NFs in a row
-};
 
 /// Limits the packets that wait in a chain: stages pause for the rings after them, up to rx, and up to chains of other
 /// hosts. Owns the monitors of all rings, the gates of all stages, and the signals.

@@ -59,14 +59,14 @@ class FlowControlTest : public ::testing::Test {
     return queues_.emplace_back(pool_->arena(), static_cast<std::uint32_t>(queues_.size()), pushers);
   }
   /// An NF with a ring and a stage in each shard.
-  FlowPaths::Nf nf(std::string name, std::size_t number, std::size_t segment = 0, std::size_t shards = 1) {
-    FlowPaths::Nf nf{std::move(name), segment, number};
+  NfPath nf(std::string name, std::size_t number, std::size_t segment = 0, std::size_t shards = 1) {
+    NfPath nf{std::move(name), segment, number};
     for (std::size_t shard = 0; shard < shards; ++shard) {
       nf.shards.push_back({&queue(), &last_, &stages_.emplace_back()});
     }
     return nf;
   }
-  FlowPaths::Rx rx(memory::UnitQueue& to, bool is_live = false) {
+  RxPath rx(memory::UnitQueue& to, bool is_live = false) {
     return {&rx_.emplace_back(sources_.emplace_back(), *pool_, to, stop_), is_live};
   }
   /// rx, a, b, tx.
@@ -75,7 +75,7 @@ class FlowControlTest : public ::testing::Test {
     paths.rx.push_back(rx(*paths.nfs[0].shards[0].in));
     return paths;
   }
-  void fill(FlowPaths::Nf const& nf, std::uint32_t packets = kTooMany, std::size_t shard = 0) {
+  void fill(NfPath const& nf, std::uint32_t packets = kTooMany, std::size_t shard = 0) {
     for (; packets > 0; packets -= kInUnit) {
       memory::Unit* const unit = pool_->acquire_unit();
       ASSERT_TRUE(unit != nullptr && pool_->acquire_slots(*unit, kInUnit));
@@ -83,14 +83,14 @@ class FlowControlTest : public ::testing::Test {
       nf.shards[shard].in->push(unit);
     }
   }
-  static void drain(FlowPaths::Nf const& nf, std::size_t shard = 0) {
+  static void drain(NfPath const& nf, std::size_t shard = 0) {
     while (nf.shards[shard].in->pop() != nullptr) {
     }
   }
-  static bool takes(FlowPaths::Nf const& nf, std::size_t shard = 0) {
+  static bool takes(NfPath const& nf, std::size_t shard = 0) {
     return *nf.shards[shard].stage->poll() == Progress::kWorked;
   }
-  static bool takes(FlowPaths::Rx const& rx) { return *rx.stage->poll() == Progress::kWorked; }
+  static bool takes(RxPath const& rx) { return *rx.stage->poll() == Progress::kWorked; }
   static metrics::Snapshot counts_of(FlowControl const& flow) {
     metrics::Registry registry;
     flow.register_counts(registry);

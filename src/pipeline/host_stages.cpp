@@ -73,30 +73,34 @@ Result<Progress> RxStage::poll() {
 
 Progress RxStage::receive(bool& is_full) {
   is_full = false;
-  if (receives_early_ && !error_.ok()) {
+  const bool receives_early = phase_ == Phase::kEarly;
+  if (receives_early && !error_.ok()) {
     return Progress::kIdle;  // the chain ends once it runs
   }
   if (!error_.ok()) {
     *stop_ = true;  // other sources of the chain must not go on without this one's packets
   }
   const bool is_ending = stop_->load(std::memory_order_relaxed) || source_->finished();
+  if (receives_early && is_ending) {
+    return Progress::kIdle;  // the same
+  }
   if (joiner_.is_due() || (is_ending && !joiner_.empty())) {
     out_.keep(joiner_.take());
   }
-  if (!receives_early_ && !out_.push_kept()) {
+  if (!receives_early && !out_.push_kept()) {
     ++starved_polls_;
     find_exhausted();
     return Progress::kIdle;
   }
   if (is_ending) {
-    if (!std::exchange(has_finished_, true)) {
+    if (std::exchange(phase_, Phase::kEnded) != Phase::kEnded) {
       source_->stop();
       end_gate();
       out_.close();
     }
     return Progress::kFinished;
   }
-  if (!receives_early_ && !may_take()) {
+  if (!receives_early && !may_take()) {
     ++starved_polls_;
     return Progress::kIdle;
   }
@@ -138,9 +142,11 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  has_backlog_ = has_backlog_ && (receives_early_ || !joiner_.empty() || !out_.empty());
-  if (edge_ != nullptr && !has_backlog_ && edge_->look()) {
-    refuse(pool_->batch(*unit));
+  if (phase_ == Phase::kBacklog && joiner_.empty() && out_.empty()) {
+    phase_ = Phase::kWithChain;
+  }
+  if (edge_ != nullptr && phase_ == Phase::kWithChain && edge_->look()) {
+    edge_->refuse(pool_->batch(*unit));
   }
   pass_on(unit);
   return Progress::kWorked;
@@ -156,19 +162,10 @@ void RxStage::pass_on(memory::Unit* unit) {
     joiner_.hold(unit);
   }
   if (joiner_.is_due()) {
-    if (receives_early_ || !is_alone) {  // take_unit() provides for one push
+    if (phase_ == Phase::kEarly || !is_alone) {  // take_unit() provides for one push
       out_.keep(joiner_.take());
     } else {
       out_.push(joiner_.take());
-    }
-  }
-}
-
-void RxStage::refuse(packet::Batch const& packets) {
-  for (std::uint32_t i = 0; i < packets.size(); ++i) {
-    if (edge_->refuses(packets[i])) {
-      packets[i].set_verdict(packet::Verdict::kDrop);
-      ++refused_;
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
+#include "pipeline/edge_filter.hpp"
 #include "pipeline/recorder.hpp"
 #include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
@@ -41,15 +42,14 @@ class RxStage final : public HostStage {
   /// poll.
   void start_receiving(std::uint64_t index) {
     next_index_ = index;
-    receives_early_ = true;
-    has_backlog_ = true;
+    phase_ = Phase::kEarly;
   }
   /// The chain runs from here on.
-  void begin_with_chain() { receives_early_ = false; }
+  void begin_with_chain() { phase_ = phase_ == Phase::kEarly ? Phase::kBacklog : phase_; }
   /// Number of the next packet. Read after its end.
   std::uint64_t next_index() const { return next_index_; }
   /// Packets refused by the filter. Any thread.
-  std::uint64_t refused() const { return refused_; }
+  std::uint64_t refused() const { return edge_ == nullptr ? 0 : edge_->refused(); }
   /// OK, or why the source ended. Read after the run.
   Status const& error() const { return error_; }
   io::Source const& source() const { return *source_; }
@@ -59,9 +59,14 @@ class RxStage final : public HostStage {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  enum class Phase : std::uint8_t {
+    kWithChain,
+    kEarly,    ///< the chain does not run yet
+    kBacklog,  ///< it does, and packets from before are in the queue
+    kEnded,
+  };
   Progress receive(bool& is_full);
   void pass_on(memory::Unit* unit);
-  void refuse(packet::Batch const& packets);
   void find_exhausted();
 
   io::Source* source_;
@@ -72,13 +77,10 @@ class RxStage final : public HostStage {
   RecordLog* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
-  bool receives_early_ = false;
-  bool has_backlog_ = false;  ///< of packets received before the chain ran
-  bool has_finished_ = false;
+  Phase phase_ = Phase::kWithChain;
   EdgeFilter* edge_ = nullptr;
   Counter starved_polls_;
   Counter bytes_;
-  Counter refused_;
 };
 
 /// Prefetching of a unit's headers before an NF on the CPU starts with it.

@@ -88,8 +88,7 @@ FlowPaths Pipeline::flow_paths(chain::ChainConfig const& config) {
     Segment& segment = segments_[number];
     for (std::size_t i = 0; i < segment.part.end - segment.part.first; ++i) {
       const std::size_t nf = segment.part.first + i;
-      FlowPaths::Nf& path =
-          paths.nfs.emplace_back(FlowPaths::Nf{config.nfs[nf].name, number, chain::group_of(config, nf).end - 1});
+      NfPath& path = paths.nfs.emplace_back(NfPath{config.nfs[nf].name, number, chain::group_of(config, nf).end - 1});
       for (Shard& shard : segment.shards) {
         path.shards.push_back(
             {&shard.queues[segment.topology.before_nf(i)], &shard.queues[segment.topology.last()], shard.nfs[i].stage});

@@ -9,14 +9,14 @@
 #include "nf/named_files.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/classifier_stage.hpp"
+#include "pipeline/counted_parts.hpp"
 #include "pipeline/device_stage.hpp"
-#include "pipeline/flow_control.hpp"
+#include "pipeline/flow_paths.hpp"
 #include "pipeline/host_stages.hpp"
 #include "pipeline/nf_making.hpp"
 #include "pipeline/process_stage.hpp"
 #include "pipeline/shard_map.hpp"
 #include "pipeline/stage.hpp"
-#include "pipeline/telemetry.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -114,7 +114,7 @@ class Pipeline {
   /// As many as sources, and as sinks.
   std::span<RxStage* const> rx() const { return rx_; }
   std::span<TxStage* const> tx() const { return tx_; }
-  std::span<const CountedParts::Branch> classifiers() const { return classifiers_; }
+  std::span<const CountedBranch> classifiers() const { return classifiers_; }
   /// `config`: of the chain.
   FlowPaths flow_paths(chain::ChainConfig const& config);
   /// The stages and NFs among them.
@@ -141,7 +141,7 @@ class Pipeline {
   std::vector<RxStage*> rx_;
   std::vector<TxStage*> tx_;
   std::vector<ReshardStage*> reshard_stages_;
-  std::vector<CountedParts::Branch> classifiers_;
+  std::vector<CountedBranch> classifiers_;
 };
 
 }  // namespace catena::runtime

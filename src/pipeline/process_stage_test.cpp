@@ -62,11 +62,11 @@ TEST(ProcessStage, packets_go_to_a_process_and_come_back) {
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ((*session)->run(), absl::OkStatus());
   const Report report = (*session)->report();
-  EXPECT_EQ(report.sent, kPackets);
+  EXPECT_EQ(report.tx.sent, kPackets);
   EXPECT_EQ(report.nfs[0].placement, "process");
-  EXPECT_EQ(report.nfs[0].in, kPackets);
+  EXPECT_EQ(report.nfs[0].packets.in, kPackets);
   EXPECT_EQ(report.nfs[0].lines, std::vector<std::string>{"done"});
-  EXPECT_EQ(report.nfs[0].process_restarts, 0);
+  EXPECT_EQ(report.nfs[0].isolation.restarts, 0);
 }
 
 using Frames = std::vector<std::vector<std::uint8_t>>;
@@ -140,8 +140,8 @@ TEST(ProcessStage, an_nf_that_says_nothing_of_lengths_cannot_change_one) {
   const auto [frames, report, port] = sent_by("headers-move");
   EXPECT_TRUE(frames.empty());
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
-  EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
+  ASSERT_EQ(report.nfs[0].packets.drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].packets.drops[0].name, "process_failed");
 }
 
 TEST(ProcessStage, only_an_nf_that_says_so_chooses_the_port_of_a_packet) {
@@ -158,8 +158,8 @@ TEST(ProcessStage, an_nf_may_say_much_about_each_unit) {
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ((*session)->run(), absl::OkStatus());
   const Report report = (*session)->report();
-  EXPECT_EQ(report.sent, 4096U) << to_text(report);
-  EXPECT_EQ(report.nfs[0].process_restarts, 0U);
+  EXPECT_EQ(report.tx.sent, 4096U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].isolation.restarts, 0U);
 }
 
 // whatever it makes of them, there is a verdict for each packet
@@ -170,9 +170,9 @@ TEST(ProcessStage, a_process_may_write_anything_anywhere_at_any_time) {
       ASSERT_TRUE(session.ok()) << session.status();
       (*session)->run().IgnoreError();
       const Report report = (*session)->report();
-      EXPECT_EQ(report.received, kPackets);
+      EXPECT_EQ(report.rx.received, kPackets);
       EXPECT_TRUE(report.accounted()) << to_text(report);
-      EXPECT_EQ(report.slots_in_use, 0U);
+      EXPECT_EQ(report.rx.slots_in_use, 0U);
     }
   }
 }
@@ -185,10 +185,10 @@ TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
   const Status status = (*session)->run();
   const Report report = (*session)->report();
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  EXPECT_EQ(report.received, kPackets);
-  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
-  EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
-  EXPECT_EQ(report.slots_in_use, 0U);
+  EXPECT_EQ(report.rx.received, kPackets);
+  ASSERT_EQ(report.nfs[0].packets.drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].packets.drops[0].name, "process_failed");
+  EXPECT_EQ(report.rx.slots_in_use, 0U);
   EXPECT_TRUE(absl::IsUnavailable(status)) << "no incarnation has finished: " << status;
 }
 
@@ -201,14 +201,14 @@ TEST_P(LiesOfAGroup, cost_its_packets_and_are_counted_by_its_first_nf) {
   const Status status = (*session)->run();
   const Report report = (*session)->report();
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  EXPECT_EQ(report.received, kPackets);
-  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
-  EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
-  EXPECT_EQ(report.nfs[0].in, report.nfs[0].passed + report.nfs[0].drops[0].count);
-  EXPECT_EQ(report.nfs[1].in, report.nfs[0].passed);
-  EXPECT_TRUE(report.nfs[1].drops.empty()) << to_text(report);
-  EXPECT_EQ(report.nfs[1].process_restarts, report.nfs[0].process_restarts);
-  EXPECT_EQ(report.slots_in_use, 0U);
+  EXPECT_EQ(report.rx.received, kPackets);
+  ASSERT_EQ(report.nfs[0].packets.drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].packets.drops[0].name, "process_failed");
+  EXPECT_EQ(report.nfs[0].packets.in, report.nfs[0].packets.passed + report.nfs[0].packets.drops[0].count);
+  EXPECT_EQ(report.nfs[1].packets.in, report.nfs[0].packets.passed);
+  EXPECT_TRUE(report.nfs[1].packets.drops.empty()) << to_text(report);
+  EXPECT_EQ(report.nfs[1].isolation.restarts, report.nfs[0].isolation.restarts);
+  EXPECT_EQ(report.rx.slots_in_use, 0U);
   EXPECT_TRUE(absl::IsUnavailable(status)) << "no incarnation has finished: " << status;
 }
 
@@ -227,17 +227,17 @@ TEST(ProcessStage, what_each_nf_of_a_group_did_is_counted_as_its_own) {
   EXPECT_EQ((*session)->run(), absl::OkStatus());
   const Report report = (*session)->report();
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  EXPECT_EQ(report.nfs[0].in, kPackets);
-  EXPECT_GT(report.nfs[0].replies, 0U);
-  EXPECT_EQ(report.nfs[0].passed, kPackets - report.nfs[0].replies);
-  EXPECT_EQ(report.nfs[1].in, report.nfs[0].passed);
-  EXPECT_EQ(report.nfs[1].replies, 0U);
-  ASSERT_EQ(report.nfs[1].drops.size(), 1U) << to_text(report);
-  EXPECT_EQ(report.nfs[1].drops[0].name, "own");
-  EXPECT_EQ(report.nfs[1].drops[0].count, report.nfs[0].alerts) << "one of each unit";
-  EXPECT_GE(report.nfs[0].alerts, kPackets / memory::kMaxUnitPackets);
-  EXPECT_EQ(report.nfs[1].alerts, 0U);
-  EXPECT_EQ(report.sent, report.nfs[1].passed + report.nfs[0].replies);
+  EXPECT_EQ(report.nfs[0].packets.in, kPackets);
+  EXPECT_GT(report.nfs[0].packets.replies, 0U);
+  EXPECT_EQ(report.nfs[0].packets.passed, kPackets - report.nfs[0].packets.replies);
+  EXPECT_EQ(report.nfs[1].packets.in, report.nfs[0].packets.passed);
+  EXPECT_EQ(report.nfs[1].packets.replies, 0U);
+  ASSERT_EQ(report.nfs[1].packets.drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[1].packets.drops[0].name, "own");
+  EXPECT_EQ(report.nfs[1].packets.drops[0].count, report.nfs[0].packets.alerts) << "one of each unit";
+  EXPECT_GE(report.nfs[0].packets.alerts, kPackets / memory::kMaxUnitPackets);
+  EXPECT_EQ(report.nfs[1].packets.alerts, 0U);
+  EXPECT_EQ(report.tx.sent, report.nfs[1].packets.passed + report.nfs[0].packets.replies);
   for (NfReport const& nf : report.nfs) {
     EXPECT_EQ(nf.placement, "process");
     EXPECT_EQ(nf.lines, std::vector<std::string>{"done"});
@@ -248,7 +248,7 @@ TEST(ProcessStage, lines_of_the_nf_that_dropped_a_packet_are_taken) {
   const Result<std::unique_ptr<Session>> session = session_of(group_of("line-of-0"), "/dev/null");
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ((*session)->run(), absl::OkStatus());
-  EXPECT_EQ((*session)->report().nfs[0].process_restarts, 0U);
+  EXPECT_EQ((*session)->report().nfs[0].isolation.restarts, 0U);
 }
 
 TEST(ProcessStage, a_group_that_speaks_of_more_nfs_than_it_has_is_refused) {
@@ -272,14 +272,14 @@ TEST(ProcessStage, a_process_is_refused_what_it_may_not_write_and_that_is_counte
   const Result<std::unique_ptr<Session>> session = session_of("asks-for-files");
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_FALSE((*session)->run().ok());
-  EXPECT_GE((*session)->report().nfs[0].process_refusals, 16U);
+  EXPECT_GE((*session)->report().nfs[0].isolation.refusals, 16U);
 }
 
 TEST(ProcessStage, one_that_still_has_something_written_after_the_last_packet_is_let_end) {
   const Result<std::unique_ptr<Session>> session = session_of("asks-long");  // for longer than it may be mute
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ((*session)->run(), absl::OkStatus());
-  EXPECT_EQ((*session)->report().nfs[0].process_restarts, 0);
+  EXPECT_EQ((*session)->report().nfs[0].isolation.restarts, 0);
 }
 
 TEST(ProcessStage, a_process_with_too_little_memory_ends_and_is_counted_and_others_lose_nothing) {
@@ -291,9 +291,9 @@ TEST(ProcessStage, a_process_with_too_little_memory_ends_and_is_counted_and_othe
   std::thread thread([&other] { EXPECT_EQ((*other)->run(), absl::OkStatus()); });
   EXPECT_TRUE(absl::IsUnavailable((*hungry)->run()));
   thread.join();
-  EXPECT_GT((*hungry)->report().nfs[0].process_restarts, 0U);
-  EXPECT_EQ((*hungry)->report().nfs[0].drops[0].name, "process_failed");
-  EXPECT_EQ((*other)->report().sent, kPackets);
+  EXPECT_GT((*hungry)->report().nfs[0].isolation.restarts, 0U);
+  EXPECT_EQ((*hungry)->report().nfs[0].packets.drops[0].name, "process_failed");
+  EXPECT_EQ((*other)->report().tx.sent, kPackets);
   EXPECT_EQ((*other)->report().dropped(), 0U);
 }
 
@@ -312,7 +312,7 @@ TEST(ProcessStage, a_process_that_hides_its_memory_from_resource_limits_is_ended
   spdlog::set_default_logger(before);
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  EXPECT_GT(report.nfs[0].process_restarts, 0U);
+  EXPECT_GT(report.nfs[0].isolation.restarts, 0U);
   EXPECT_NE(log.str().find("nf: its process used more memory than its control group may have"), std::string::npos)
       << log.str();
 }
@@ -325,9 +325,9 @@ TEST(ProcessStage, lines_that_cannot_be_end_a_process) {
     EXPECT_TRUE(absl::IsUnavailable((*session)->run())) << type;
     const Report report = (*session)->report();
     EXPECT_TRUE(report.accounted()) << to_text(report);
-    ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
-    EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
-    EXPECT_EQ(report.slots_in_use, 0U);
+    ASSERT_EQ(report.nfs[0].packets.drops.size(), 1U) << to_text(report);
+    EXPECT_EQ(report.nfs[0].packets.drops[0].name, "process_failed");
+    EXPECT_EQ(report.rx.slots_in_use, 0U);
   }
 }
 
@@ -337,8 +337,8 @@ TEST(ProcessStage, a_drop_reason_that_is_none_is_counted_under_another_name) {
   EXPECT_EQ((*session)->run(), absl::OkStatus());
   const Report report = (*session)->report();
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
-  EXPECT_EQ(report.nfs[0].drops[0].name, "kernel_fault");
+  ASSERT_EQ(report.nfs[0].packets.drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].packets.drops[0].name, "kernel_fault");
 }
 
 TEST(ProcessStage, words_that_cannot_be_end_a_process) {
@@ -416,12 +416,12 @@ bool passes_on(Passing const& passing, std::uint64_t packets) {
   const Report second = next->report();
   EXPECT_TRUE(first.accounted()) << to_text(first);
   EXPECT_TRUE(second.accounted()) << to_text(second);
-  EXPECT_EQ(second.received, packets) << "counts go on";
-  EXPECT_GT(second.sent, first.sent) << to_text(second);
+  EXPECT_EQ(second.rx.received, packets) << "counts go on";
+  EXPECT_GT(second.tx.sent, first.tx.sent) << to_text(second);
   if (!passing.may_lose) {
     EXPECT_EQ(second.dropped(), 0U) << to_text(first) << to_text(second);
   }
-  EXPECT_EQ(second.slots_in_use, 0U);
+  EXPECT_EQ(second.rx.slots_in_use, 0U);
   return true;
 }
 

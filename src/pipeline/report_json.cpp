@@ -35,6 +35,84 @@ nlohmann::ordered_json objects(std::vector<UninspectedReport> const& kinds) {
   return json;
 }
 
+nlohmann::ordered_json object(DeviceReport const& device) {
+  return {{"name", device.name},
+          {"note", device.note},
+          {"cpu_instead_of_gpu", device.cpu_instead_of_gpu},
+          {"losses", device.losses},
+          {"returns", device.returns}};
+}
+
+nlohmann::ordered_json object(SharingReport const& sharing) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (PartReport const& part : sharing.parts) {
+    parts.push_back(
+        {{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}, {"taken", part.is_taken}});
+  }
+  return {{"mode", sharing.mode}, {"changes", sharing.changes}, {"parts", std::move(parts)}};
+}
+
+nlohmann::ordered_json object(RxReport const& rx) {
+  return {{"port", rx.port},
+          {"seen_packets", rx.seen},
+          {"received_packets", rx.received},
+          {"received_bytes", rx.received_bytes},
+          {"backlog_full_polls", rx.backlog_full},
+          {"slots_in_use", rx.slots_in_use},
+          {"drops", object(rx.drops)}};
+}
+
+nlohmann::ordered_json object(TxReport const& tx) {
+  return {{"port", tx.port}, {"sent_packets", tx.sent}, {"fragments", tx.fragments}, {"drops", object(tx.drops)}};
+}
+
+nlohmann::ordered_json object(NfReport const& nf) {
+  return {{"name", nf.name},
+          {"type", nf.type},
+          {"on", nf.placement},
+          {"in_packets", nf.packets.in},
+          {"passed_packets", nf.packets.passed},
+          {"alerts", nf.packets.alerts},
+          {"replies", nf.packets.replies},
+          {"unsupported_packets", nf.packets.unsupported},
+          {"link_local_packets", nf.packets.link_local},
+          {"not_inspected", objects(nf.packets.uninspected)},
+          {"drops", object(nf.packets.drops)},
+          {"busy_seconds", nf.busy_seconds},
+          {"host_to_device_bytes_per_packet", nf.device.bytes_to_device_per_packet},
+          {"device_to_host_bytes_per_packet", nf.device.bytes_to_host_per_packet},
+          {"queue_drops", nf.queue.drops},
+          {"flow",
+           {{"slow_downs", nf.queue.slow_downs},
+            {"fasten_ups", nf.queue.fasten_ups},
+            {"pauses", nf.queue.pauses},
+            {"most_waiting_packets", nf.queue.peak}}},
+          {"launches", nf.device.launches},
+          {"kernel_faults", nf.device.kernel_faults},
+          {"processes", objects(nf.isolation.processes)},
+          {"process_restarts", nf.isolation.restarts},
+          {"process_refusals", nf.isolation.refusals},
+          {"device_error", nf.device.error},
+          {"statistics", object(nf.statistics)},
+          {"refused_rules", object(nf.refused_rules)}};
+}
+
+nlohmann::ordered_json object(ClassifierReport const& classifier) {
+  return {{"from", classifier.from},
+          {"to", object(classifier.to)},
+          {"mirrored", object(classifier.mirrored)},
+          {"drops", object(classifier.drops)}};
+}
+
+/// Percentiles in microseconds.
+nlohmann::ordered_json object(Histogram const& latency) {
+  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e3; };
+  return {{"p50", us(latency.percentile(50))},
+          {"p95", us(latency.percentile(95))},
+          {"p99", us(latency.percentile(99))},
+          {"max", us(latency.max())}};
+}
+
 }  // namespace
 
 std::string to_json(Report const& report) {
@@ -42,76 +120,28 @@ std::string to_json(Report const& report) {
   json["ok"] = report.error.empty();
   json["error"] = report.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(report.error);
   json["chain"] = report.chain;
-  json["device"] = {{"name", report.device},
-                    {"note", report.device_note},
-                    {"cpu_instead_of_gpu", report.cpu_instead_of_gpu},
-                    {"losses", report.device_losses},
-                    {"returns", report.device_returns}};
-  json["sync"] = {{"mode", report.sync}, {"cost_profile", report.costs_from}};
-  if (!report.sharing.empty()) {
-    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-    for (PartReport const& part : report.parts) {
-      parts.push_back(
-          {{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}, {"taken", part.is_taken}});
-    }
-    json["share"] = {{"mode", report.sharing}, {"changes", report.sharing_changes}, {"parts", std::move(parts)}};
+  json["device"] = object(report.device);
+  json["sync"] = {{"mode", report.device.sync}, {"cost_profile", report.device.costs_from}};
+  if (!report.sharing.mode.empty()) {
+    json["share"] = object(report.sharing);
   }
-  json["workers"] = report.workers;
-  json["rx"] = {{"port", report.rx},
-                {"seen_packets", report.seen},
-                {"received_packets", report.received},
-                {"received_bytes", report.received_bytes},
-                {"backlog_full_polls", report.backlog_full},
-                {"slots_in_use", report.slots_in_use},
-                {"drops", object(report.rx_drops)}};
+  json["workers"] = report.work.workers;
+  json["rx"] = object(report.rx);
   json["nfs"] = nlohmann::ordered_json::array();
   for (NfReport const& nf : report.nfs) {
-    json["nfs"].push_back({{"name", nf.name},
-                           {"type", nf.type},
-                           {"on", nf.placement},
-                           {"in_packets", nf.in},
-                           {"passed_packets", nf.passed},
-                           {"alerts", nf.alerts},
-                           {"replies", nf.replies},
-                           {"unsupported_packets", nf.unsupported},
-                           {"link_local_packets", nf.link_local},
-                           {"not_inspected", objects(nf.uninspected)},
-                           {"drops", object(nf.drops)},
-                           {"busy_seconds", nf.busy_seconds},
-                           {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
-                           {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
-                           {"queue_drops", nf.queue_drops},
-                           {"flow",
-                            {{"slow_downs", nf.slow_downs},
-                             {"fasten_ups", nf.fasten_ups},
-                             {"pauses", nf.pauses},
-                             {"most_waiting_packets", nf.peak_queue}}},
-                           {"launches", nf.launches},
-                           {"kernel_faults", nf.kernel_faults},
-                           {"processes", objects(nf.processes)},
-                           {"process_restarts", nf.process_restarts},
-                           {"process_refusals", nf.process_refusals},
-                           {"device_error", nf.device_error},
-                           {"statistics", object(nf.statistics)},
-                           {"refused_rules", object(nf.refused_rules)}});
+    json["nfs"].push_back(object(nf));
   }
   json["steering"] = nlohmann::ordered_json::array();
   for (ClassifierReport const& classifier : report.classifiers) {
-    json["steering"].push_back({{"from", classifier.from},
-                                {"to", object(classifier.to)},
-                                {"mirrored", object(classifier.mirrored)},
-                                {"drops", object(classifier.drops)}});
+    json["steering"].push_back(object(classifier));
   }
-  json["tx"] = {{"port", report.tx},
-                {"sent_packets", report.sent},
-                {"fragments", report.tx_fragments},
-                {"drops", object(report.tx_drops)}};
+  json["tx"] = object(report.tx);
   json["stages"] = nlohmann::ordered_json::array();
-  for (StageReport const& stage : report.stages) {
+  for (StageReport const& stage : report.work.stages) {
     json["stages"].push_back({{"name", stage.name}, {"busy_seconds", stage.busy_seconds}});
   }
   json["shards"] = nlohmann::ordered_json::array();
-  for (ShardReport const& shard : report.shards) {
+  for (ShardReport const& shard : report.work.shards) {
     json["shards"].push_back({{"in_packets", shard.packets}, {"busy_seconds", shard.busy_seconds}});
   }
   json["mirrored_packets"] = report.mirrored();
@@ -119,14 +149,11 @@ std::string to_json(Report const& report) {
   json["accounted"] = report.accounted();
   json["seconds"] = report.seconds;
   json["packets_per_second"] = report.packets_per_second();
-  json["offered_packets_per_second"] =
-      report.offered_per_second != 0 ? nlohmann::ordered_json(report.offered_per_second) : nlohmann::ordered_json();
+  json["offered_packets_per_second"] = report.rx.offered_per_second != 0
+                                           ? nlohmann::ordered_json(report.rx.offered_per_second)
+                                           : nlohmann::ordered_json();
   json["bits_per_second"] = report.bits_per_second();
-  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e3; };
-  json["latency_us"] = {{"p50", us(report.latency.percentile(50))},
-                        {"p95", us(report.latency.percentile(95))},
-                        {"p99", us(report.latency.percentile(99))},
-                        {"max", us(report.latency.max())}};
+  json["latency_us"] = object(report.tx.latency);
   return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 

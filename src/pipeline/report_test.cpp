@@ -16,23 +16,23 @@ using ::testing::Not;
 Report some_report() {
   Report report;
   report.chain = "office";
-  report.device = "none";
-  report.seen = report.received = 5'000'000;
-  report.received_bytes = 300'000'000;
-  report.sent = 5'000'000;
+  report.device.name = "none";
+  report.rx.seen = report.rx.received = 5'000'000;
+  report.rx.received_bytes = 300'000'000;
+  report.tx.sent = 5'000'000;
   report.seconds = 2;
   // the last of their buckets, so that percentiles are exact
-  report.latency.add(2'047, 50);
-  report.latency.add(32'767, 45);
-  report.latency.add(2'097'151, 4);
-  report.latency.add(309'017'700, 1);
+  report.tx.latency.add(2'047, 50);
+  report.tx.latency.add(32'767, 45);
+  report.tx.latency.add(2'097'151, 4);
+  report.tx.latency.add(309'017'700, 1);
   NfReport& fw = report.nfs.emplace_back();
   fw.name = "fw";
   fw.type = "firewall";
   fw.placement = "cpu";
-  fw.in = fw.passed = 5'000'000;
+  fw.packets.in = fw.packets.passed = 5'000'000;
   fw.busy_seconds = 0.5;
-  report.stages = {{"rx", 0.1}, {"fw", 0.5}, {"tx", 0.2}};
+  report.work.stages = {{"rx", 0.1}, {"fw", 0.5}, {"tx", 0.2}};
   return report;
 }
 
@@ -45,8 +45,8 @@ TEST(Report, says_rates_and_times_in_scales_that_can_be_read) {
 
 TEST(Report, a_slow_rate_does_not_read_like_millions) {
   Report report = some_report();
-  report.received = 1;
-  report.received_bytes = 42;
+  report.rx.received = 1;
+  report.rx.received_bytes = 42;
   report.seconds = 8.36;
   EXPECT_THAT(to_text(report), HasSubstr("speed     8.36 s, 0.120 pps, 40.2 bps, 1 worker\n"));
 }
@@ -58,24 +58,24 @@ TEST(Report, says_how_long_each_nf_worked) {
 
 TEST(Report, says_what_was_offered_beside_what_was_achieved) {
   Report report = some_report();
-  report.offered_per_second = 100'000'000;
+  report.rx.offered_per_second = 100'000'000;
   EXPECT_THAT(to_text(report), HasSubstr("offered   100 Mpps, of which 2.5 % were taken: the chain, or the source, is "
                                          "not fast enough for more\n"));
   EXPECT_EQ(nlohmann::json::parse(to_json(report))["offered_packets_per_second"], 100'000'000);
-  report.offered_per_second = 2'500'000;
+  report.rx.offered_per_second = 2'500'000;
   EXPECT_THAT(to_text(report), HasSubstr("offered   2.50 Mpps, of which 100.0 % were taken\n"));
-  report.offered_per_second = 2'300'000;  // the last packets need not wait as long as those before
+  report.rx.offered_per_second = 2'300'000;  // the last packets need not wait as long as those before
   EXPECT_THAT(to_text(report), HasSubstr("offered   2.30 Mpps, of which 100.0 % were taken\n"));
-  report.offered_per_second = 0;
+  report.rx.offered_per_second = 0;
   EXPECT_TRUE(nlohmann::json::parse(to_json(report))["offered_packets_per_second"].is_null());
 }
 
 TEST(Report, explains_each_drop_reason_under_the_row_of_its_nf) {
   Report report = some_report();
   NfReport& fw = report.nfs.front();
-  fw.passed = 4'000'000;
-  fw.drops = {{"denied", 999'999}, {"unsupported", 1}};
-  fw.drop_help = {"a rule denies it", "not inspected"};
+  fw.packets.passed = 4'000'000;
+  fw.packets.drops = {{"denied", 999'999}, {"unsupported", 1}};
+  fw.packets.drop_help = {"a rule denies it", "not inspected"};
   EXPECT_THAT(to_text(report), HasSubstr("  denied 999999, unsupported 1\n             denied: a rule denies it\n"
                                          "             unsupported: not inspected\n"));
 }
@@ -117,28 +117,28 @@ TEST(Report, has_columns_of_a_gpu_only_for_an_nf_on_one) {
     EXPECT_THAT(to_text(report), HasSubstr(" H2D B/pkt   D2H B/pkt  drops\n")) << place;
   }
   ids.placement = "process";
-  ids.bytes_to_device_per_packet = 54;
+  ids.device.bytes_to_device_per_packet = 54;
   EXPECT_THAT(to_text(report), HasSubstr(" 54.0 "));
 }
 
 TEST(Report, has_back_pressure_only_where_the_file_has_flow_or_packets_were_lost) {
   Report report = some_report();
-  report.nfs.front().slow_downs = 14;
-  report.nfs.front().pauses = 13;
-  report.nfs.front().peak_queue = 768;
+  report.nfs.front().queue.slow_downs = 14;
+  report.nfs.front().queue.pauses = 13;
+  report.nfs.front().queue.peak = 768;
   EXPECT_THAT(to_text(report), Not(HasSubstr("back-pressure")));
   report.has_flow = true;
   EXPECT_THAT(to_text(report),
               HasSubstr("fw        sent 14 back-pressure signals, paused 13 times; peak queue 768 packets\n"));
   report.has_flow = false;
-  report.rx_drops = {{"backlog_full", 1}};
+  report.rx.drops = {{"backlog_full", 1}};
   EXPECT_THAT(to_text(report), HasSubstr("back-pressure"));
 }
 
 TEST(Report, that_does_not_add_up_says_so) {
   Report report = some_report();
   EXPECT_THAT(to_text(report), Not(HasSubstr("NOT BALANCED")));
-  report.sent -= 1;
+  report.tx.sent -= 1;
   EXPECT_THAT(to_text(report), HasSubstr("account   5000000 in = 4999999 out + 0 dropped   NOT BALANCED"));
 }
 

@@ -146,6 +146,9 @@ class Session {
   std::vector<std::string> describe_changes(bool with_reports) const;
   static std::string_view placement_of(NfEntry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
+  void describe_device(DeviceReport& report) const;
+  std::vector<ClassifierReport> classifier_reports(metrics::Snapshot const& counts) const;
+  std::vector<ShardReport> shard_reports(metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;  ///< of make_nfs() on with the layout
   RunOptions options_;         ///< without new_keys: it applies to one start only

@@ -33,6 +33,16 @@ std::vector<NfProcessReport> processes_of(std::span<NfEntry* const> entries) {
   return processes;
 }
 
+SharingReport sharing_report(GpuSharing const& sharing) {
+  SharingReport report{
+      concat(sharing.describe(), sharing.is_over() ? ", until the device was lost" : ""), sharing.changes(), {}};
+  for (GpuSharing::Allocation const& part :
+       sharing.is_over() ? std::vector<GpuSharing::Allocation>() : sharing.allocations()) {
+    report.parts.push_back({part.nf, part.units, part.launch_packets, sharing.describe(part), part.is_taken});
+  }
+  return report;
+}
+
 }  // namespace
 
 std::optional<plan::Plan> Session::plan() const {
@@ -167,8 +177,39 @@ Report Session::report() const {
   const metrics::Snapshot counts = telemetry_.counts();
   Report report = runtime::report_of(counts);
   report.chain = config_.name;
-  report.device_note = devices_.why_not();
-  report.device = "none";
+  report.has_flow = !config_.flow.position.empty();
+  report.seconds = telemetry_.seconds();
+  describe_device(report.device);
+  if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
+    report.sharing = sharing_report(*sharing);
+  }
+  report.rx.port = config_.rx.kind->describe(config_.rx);
+  report.tx.port = config_.tx.kind->describe(config_.tx);
+  double offered_per_second = 0;
+  for (auto const& source : ends_.sources()) {
+    offered_per_second += source->offered_per_second();
+  }
+  report.rx.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
+  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
+    report.nfs.push_back(report_of(nf, counts));
+  }
+  if (NfReport removed = runtime::report_of(EarlierCounts::kRemoved, counts);
+      removed.packets.in + removed.queue.drops > 0) {
+    removed.type = "several";
+    removed.placement = "removed";
+    removed.packets.drop_help.resize(removed.packets.drops.size());
+    report.nfs.push_back(std::move(removed));
+  }
+  report.classifiers = classifier_reports(counts);
+  report.work.workers = placement_.layout().workers;
+  report.work.shards = shard_reports(counts);
+  return report;
+}
+
+/// Adds what is not among the counts.
+void Session::describe_device(DeviceReport& report) const {
+  report.name = "none";
+  report.note = devices_.why_not();
   DeviceSide const* const side = devices_.side_of(0);
   report.cpu_instead_of_gpu = side == nullptr && wants_device();
   if (side != nullptr) {
@@ -176,57 +217,39 @@ Report Session::report() const {
     for (auto const& device : devices_.opened()) {
       names.push_back(describe(device->info()));
     }
-    report.device = fmt::format("{}", fmt::join(names, " + "));
+    report.name = fmt::format("{}", fmt::join(names, " + "));
     report.sync = plan::to_string(side->plan().mode);
     report.costs_from = side->costs_from();
   }
-  report.has_flow = !config_.flow.position.empty();
-  report.rx = config_.rx.kind->describe(config_.rx);
-  report.tx = config_.tx.kind->describe(config_.tx);
-  report.workers = placement_.layout().workers;
-  report.seconds = telemetry_.seconds();
-  if (GpuSharing const* const sharing = devices_.sharing(); sharing != nullptr) {
-    report.sharing = concat(sharing->describe(), sharing->is_over() ? ", until the device was lost" : "");
-    report.sharing_changes = sharing->changes();
-    for (GpuSharing::Allocation const& part :
-         sharing->is_over() ? std::vector<GpuSharing::Allocation>() : sharing->allocations()) {
-      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing->describe(part), part.is_taken});
-    }
-  }
-  double offered_per_second = 0;
-  for (auto const& source : ends_.sources()) {
-    offered_per_second += source->offered_per_second();
-  }
-  report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
-  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
-    report.nfs.push_back(report_of(nf, counts));
-  }
-  if (NfReport removed = runtime::report_of(EarlierCounts::kRemoved, counts); removed.in + removed.queue_drops > 0) {
-    removed.type = "several";
-    removed.placement = "removed";
-    removed.drop_help.resize(removed.drops.size());
-    report.nfs.push_back(std::move(removed));
-  }
-  for (CountedParts::Branch const& branch : pipeline_.classifiers()) {
+}
+
+std::vector<ClassifierReport> Session::classifier_reports(metrics::Snapshot const& counts) const {
+  std::vector<ClassifierReport> reports;
+  for (CountedBranch const& branch : pipeline_.classifiers()) {
     if (branch.shard == 0) {
-      report.classifiers.push_back(report_of_classifier(branch.stage->from(), counts));
+      reports.push_back(report_of_classifier(branch.stage->from(), counts));
     }
   }
   for (auto const& [from, packets] : counts.sums(counts::kClassifierDrops, "from")) {
-    if (std::ranges::find(report.classifiers, from, &ClassifierReport::from) == report.classifiers.end()) {
-      report.classifiers.push_back(report_of_classifier(from, counts));  // of an earlier chain
+    if (std::ranges::find(reports, from, &ClassifierReport::from) == reports.end()) {
+      reports.push_back(report_of_classifier(from, counts));  // of an earlier chain
     }
   }
+  return reports;
+}
+
+std::vector<ShardReport> Session::shard_reports(metrics::Snapshot const& counts) const {
   constexpr double kNsPerSecond = 1e9;
   const auto segments = pipeline_.segments();
   const auto divided = std::ranges::find_if(segments, [](Segment const& segment) { return segment.part.shards > 1; });
+  std::vector<ShardReport> reports;
   for (std::size_t i = 0; divided != segments.end() && i < config_.shards; ++i) {
     const metrics::Label shard{"shard", std::to_string(i)};
     std::string const& first = divided->shards.front().nfs.front().config.name;
-    report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", first}}),
-                             static_cast<double>(counts.sum(counts::kBusy, {shard})) / kNsPerSecond});
+    reports.push_back({counts.sum(counts::kIn, {shard, {"nf", first}}),
+                       static_cast<double>(counts.sum(counts::kBusy, {shard})) / kNsPerSecond});
   }
-  return report;
+  return reports;
 }
 
 std::string_view Session::placement_of(NfEntry const& entry) {
@@ -240,18 +263,18 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
   NfEntry const& first = pipeline_.first_of(nf);
   NfReport row = runtime::report_of(first.config.name, counts);
   row.type = first.config.type;
-  for (io::NamedCount const& drop : row.drops) {
-    row.drop_help.emplace_back(first.instance->reason_help(drop.name));
+  for (io::NamedCount const& drop : row.packets.drops) {
+    row.packets.drop_help.emplace_back(first.instance->reason_help(drop.name));
   }
   row.placement = placement_of(first);
   for (NfEntry const* entry : pipeline_.entries()[nf]) {
     if (entry->device_stage != nullptr && !entry->device_stage->device_status().ok()) {
       row.placement = "gpu -> cpu";
-      row.device_error = entry->device_stage->device_status().ToString();
+      row.device.error = entry->device_stage->device_status().ToString();
     }
   }
   if (!end_.has_ended()) {
-    row.processes = processes_of(pipeline_.entries()[nf]);
+    row.isolation.processes = processes_of(pipeline_.entries()[nf]);
   }
   if (end_.has_ended() && !end_.is_migrated(*first.instance)) {
     for (NfEntry const* entry : pipeline_.entries()[nf]) {

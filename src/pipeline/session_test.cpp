@@ -53,9 +53,9 @@ TEST(Session, counters_of_a_port_that_runs_on_are_read_at_one_moment) {
   ASSERT_TRUE(chain.ok()) << chain.status();
   ASSERT_TRUE((*chain)->run().ok());
   const Report report = (*chain)->report();
-  EXPECT_TRUE(report.accounted()) << report.seen << " seen, " << report.sent << " sent, " << report.dropped()
+  EXPECT_TRUE(report.accounted()) << report.rx.seen << " seen, " << report.tx.sent << " sent, " << report.dropped()
                                   << " dropped";
-  EXPECT_EQ(report.sent, 1000U);
+  EXPECT_EQ(report.tx.sent, 1000U);
   EXPECT_GT(report.dropped(), 0U);
 }
 
@@ -90,7 +90,7 @@ TEST(Session, packets_wait_from_when_they_were_due) {
   auto chain = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
   ASSERT_TRUE(chain.ok()) << chain.status();
   ASSERT_TRUE((*chain)->run().ok());
-  const Histogram latency = (*chain)->report().latency;
+  const Histogram latency = (*chain)->report().tx.latency;
   ASSERT_EQ(latency.count(), config.count);
   // a fifth of the time it is held up, and who was due then has waited for what was left of 5 ms
   EXPECT_GE(latency.percentile(90), 2'000'000U);

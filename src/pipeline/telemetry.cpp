@@ -44,20 +44,20 @@ std::vector<StageTrace> Telemetry::traces() const {
 }
 
 void Telemetry::watch(CountedParts const& parts) {
-  for (CountedParts::Nf const& nf : parts.nfs) {
+  for (CountedNf const& nf : parts.nfs) {
     if (!nf.is_kept) {
       nf.instance->board().publish(nf.instance->nf());  // a first reader finds them, too
     }
   }
   // tx before rx: never more out than in
   add_ends(metrics_, parts.tx, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
-  for (CountedParts::Branch const& branch : parts.branches) {
+  for (CountedBranch const& branch : parts.branches) {
     metrics_.add(of_shard(branch.shard), [stage = branch.stage, names = parts.names](metrics::Snapshot& counts) {
       collect(*stage, names, counts);
       collect(*stage, false, counts);
     });
   }
-  for (CountedParts::Nf const& nf : parts.nfs) {
+  for (CountedNf const& nf : parts.nfs) {
     metrics_.add(of_shard(nf.shard),
                  [instance = nf.instance](metrics::Snapshot& counts) { collect(*instance, counts); });
   }
@@ -69,7 +69,7 @@ void Telemetry::watch(CountedParts const& parts) {
   for (ReshardStage const* stage : parts.reshards) {
     metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
   }
-  for (CountedParts::Nf const& nf : parts.nfs) {
+  for (CountedNf const& nf : parts.nfs) {
     if (nf.stage != nullptr) {
       metrics_.add(of_shard(nf.shard),
                    [stage = nf.stage](metrics::Snapshot& counts) { collect(*stage, true, counts); });
@@ -92,14 +92,14 @@ void Telemetry::watch_progress(CountedParts const& parts) {
       }
     });
   }
-  for (CountedParts::Nf const& nf : parts.nfs) {
+  for (CountedNf const& nf : parts.nfs) {
     progress_.emplace_back([instance = nf.instance](RunProgress& progress) {
       for (auto const& [reason, count] : instance->drops()) {
         progress.dropped += count;
       }
     });
   }
-  for (CountedParts::Branch const& branch : parts.branches) {
+  for (CountedBranch const& branch : parts.branches) {
     progress_.emplace_back([stage = branch.stage](RunProgress& progress) {
       progress.dropped += stage->dropped() + stage->unmatched() + stage->malformed();
     });

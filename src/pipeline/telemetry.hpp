@@ -3,20 +3,13 @@
 
 #include "base/core/metrics.hpp"
 #include "base/core/trace.hpp"
-#include "nf/instance.hpp"
-#include "packet/memory/packet_pool.hpp"
 #include "pipeline/chrome_trace.hpp"
-#include "pipeline/classifier_stage.hpp"
-#include "pipeline/device_recovery.hpp"
+#include "pipeline/counted_parts.hpp"
 #include "pipeline/earlier_counts.hpp"
-#include "pipeline/flow_control.hpp"
-#include "pipeline/host_stages.hpp"
 #include "pipeline/report.hpp"
-#include "pipeline/stage.hpp"
 #include "pipeline/unit_records.hpp"
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,30 +18,6 @@
 #include <vector>
 
 namespace catena::runtime {
-
-/// The counting parts of a chain.
-struct CountedParts {
-  /// An NF in one shard.
-  struct Nf {
-    std::size_t shard = 0;
-    nf::Instance* instance = nullptr;
-    PacketStage const* stage = nullptr;  ///< null: an earlier NF in the same process has the stage
-    bool is_kept = false;                ///< it still processes packets of the chain before, and cannot be asked
-  };
-  struct Branch {
-    std::size_t shard = 0;
-    ClassifierStage const* stage = nullptr;
-  };
-  std::vector<RxStage const*> rx = {};
-  std::vector<TxStage const*> tx = {};  ///< as many
-  std::vector<memory::PacketPool const*> pools = {};
-  std::vector<Nf> nfs = {};
-  std::vector<Branch> branches = {};    ///< of a graph
-  std::vector<std::string> names = {};  ///< of the NFs, by their numbers in the tables of `branches`
-  std::vector<ReshardStage const*> reshards = {};
-  FlowControl const* flow = nullptr;
-  DeviceRecovery const* recovery = nullptr;  ///< null: a lost device stays lost
-};
 
 /// Shows the work of a chain: counts, progress, the time it has run, spans of its stages for a trace, and the
 /// lines of packets on their way to the output files.

@@ -7,6 +7,7 @@
 #include "pipeline/report.hpp"
 #include "pipeline/run_options.hpp"
 #include "service/caller.hpp"
+#include "service/run_lifecycle.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -17,7 +18,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,13 +29,7 @@ struct ReplacementPreview;
 
 namespace catena::service {
 
-enum class ChainState { kStarting, kRunning, kStopped, kFinished, kFailed };
-
-std::string_view to_string(ChainState state);
-
-/// All states, in order.
-inline constexpr ChainState kChainStates[] = {ChainState::kStarting, ChainState::kRunning, ChainState::kStopped,
-                                              ChainState::kFinished, ChainState::kFailed};
+class SessionHost;
 
 /// A chain run by a service: a session, and the thread that creates, runs and ends it with the rights of the chain's
 /// user. Call order: constructor -> wait_until_ready() -> start() -> stop() -> wait(). Thread rule: any thread.
@@ -89,9 +83,6 @@ class ChainRun {
   bool abandoned_device() const;
 
  private:
-  struct Shared;
-  class Guest;
-
   template <typename Out>
   Result<Out> with_session(std::function<Result<Out>(runtime::Session&)> const& work);
   template <typename Out>
@@ -101,7 +92,7 @@ class ChainRun {
   Caller caller_;
   std::uint64_t number_;
   nf::Registry const& registry_;
-  std::shared_ptr<Shared> shared_;  ///< shared with the thread, which may outlive this
+  std::shared_ptr<SessionHost> host_;  ///< shared with the thread, which may outlive this
   std::thread thread_;
 };
 

@@ -52,11 +52,11 @@ TEST(ChainRun, no_packets_run_before_it_is_started) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_FALSE((*run)->wait(50ms));
   EXPECT_EQ((*run)->state(), ChainState::kStarting);
-  EXPECT_EQ((*run)->report().received, 0U);
+  EXPECT_EQ((*run)->report().rx.received, 0U);
   ASSERT_TRUE((*run)->start().ok());
   ASSERT_TRUE((*run)->wait(kSoon));
   EXPECT_EQ((*run)->state(), ChainState::kFinished);
-  EXPECT_EQ((*run)->report().received, 100U);
+  EXPECT_EQ((*run)->report().rx.received, 100U);
   EXPECT_EQ((*run)->counts().sum("catena_tx_packets_total"), 100U);
 }
 
@@ -66,14 +66,14 @@ TEST(ChainRun, one_that_was_never_started_ends_too) {
   (*run)->stop();
   ASSERT_TRUE((*run)->wait(kSoon));
   EXPECT_EQ((*run)->state(), ChainState::kStopped);
-  EXPECT_EQ((*run)->report().received, 0U);
+  EXPECT_EQ((*run)->report().rx.received, 0U);
 }
 
 TEST(ChainRun, what_is_inside_is_finished_when_it_is_stopped) {
   auto run = made(firewall_chain("{generator: {}}"));
   ASSERT_TRUE(run.ok()) << run.status();
   ASSERT_TRUE((*run)->start().ok());
-  while ((*run)->report().received < 1000) {
+  while ((*run)->report().rx.received < 1000) {
     std::this_thread::sleep_for(1ms);
   }
   (*run)->stop();
@@ -81,7 +81,7 @@ TEST(ChainRun, what_is_inside_is_finished_when_it_is_stopped) {
   ASSERT_TRUE((*run)->wait(kSoon));
   EXPECT_EQ((*run)->state(), ChainState::kStopped);
   EXPECT_TRUE((*run)->report().accounted());
-  EXPECT_GE((*run)->report().received, 1000U);
+  EXPECT_GE((*run)->report().rx.received, 1000U);
 }
 
 TEST(ChainRun, one_that_waits_for_a_reader_can_be_stopped) {
@@ -124,7 +124,7 @@ TEST(ChainRun, a_device_that_hangs_keeps_nobody_waiting) {
   ASSERT_TRUE(run.ok()) << run.status();
   hanging->hold_events(true);
   ASSERT_TRUE((*run)->start().ok());
-  while ((*run)->report().nfs.front().device_error.empty() && (*run)->state() == ChainState::kRunning) {
+  while ((*run)->report().nfs.front().device.error.empty() && (*run)->state() == ChainState::kRunning) {
     std::this_thread::sleep_for(1ms);
   }
   (*run)->stop();

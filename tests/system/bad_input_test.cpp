@@ -38,7 +38,7 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
   for (auto const* nfs : {&kEncryptChain, &kDecryptChain, &kStatefulChain}) {
     const Result<ChainOutput> expected = run_chain({*nfs, 0, capture, "none", "", 1});
     ASSERT_TRUE(expected.ok()) << expected.status();
-    EXPECT_EQ(expected->report.seen, frames.size());
+    EXPECT_EQ(expected->report.rx.seen, frames.size());
     EXPECT_TRUE(expected->report.accounted());
     for (std::string const& device : device_names()) {
       for (const std::uint32_t mask :
@@ -46,11 +46,11 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
         const Result<ChainOutput> actual = run_chain({*nfs, mask, capture, device, "", 1});
         ASSERT_TRUE(actual.ok()) << actual.status();
         EXPECT_TRUE(actual->report.accounted());
-        EXPECT_EQ(actual->report.slots_in_use, 0U);
+        EXPECT_EQ(actual->report.rx.slots_in_use, 0U);
         EXPECT_TRUE(actual->capture == expected->capture) << "placement " << mask << " on " << device;
         EXPECT_EQ(first_difference(actual->records, expected->records), "") << "placement " << mask << " on " << device;
         for (runtime::NfReport const& nf : actual->report.nfs) {
-          EXPECT_EQ(nf.kernel_faults, 0U) << nf.name;
+          EXPECT_EQ(nf.device.kernel_faults, 0U) << nf.name;
         }
       }
     }

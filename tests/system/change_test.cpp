@@ -179,9 +179,9 @@ TEST_P(Change, each_packet_is_decided_by_one_version_and_none_is_lost) {
   }
   const runtime::Report report = stop();
   EXPECT_EQ(report.dropped(), 0U);
-  EXPECT_EQ(report.nfs.front().in, report.seen) << "counts go on";
+  EXPECT_EQ(report.nfs.front().packets.in, report.rx.seen) << "counts go on";
   const std::vector<int> found = versions();
-  EXPECT_EQ(found.size(), report.seen);
+  EXPECT_EQ(found.size(), report.rx.seen);
   if (GetParam().spec.find("shards") == std::string::npos) {
     EXPECT_TRUE(std::ranges::is_sorted(found)) << "an older version after a newer one";
   }
@@ -227,7 +227,7 @@ TEST_P(Change, an_unchanged_nf_goes_on) {
   const auto process_of_one = [&] {
     std::vector<std::int32_t> pids;
     const runtime::Report report = session_->report();
-    for (runtime::NfProcessReport const& process : report.nfs.front().processes) {
+    for (runtime::NfProcessReport const& process : report.nfs.front().isolation.processes) {
       pids.push_back(process.pid);
     }
     return pids;
@@ -244,8 +244,8 @@ TEST_P(Change, an_unchanged_nf_goes_on) {
     wait_for_packets(300);
     EXPECT_EQ(process_of_one(), pids);
     const runtime::Report report = session_->report();
-    EXPECT_GE(report.nfs.front().in, in + 300);
-    in = report.nfs.front().in;
+    EXPECT_GE(report.nfs.front().packets.in, in + 300);
+    in = report.nfs.front().packets.in;
   }
   folder_.write("two.rules", rules_of(2) + "# another\n");
   ASSERT_TRUE(follow(third).ok());
@@ -253,7 +253,7 @@ TEST_P(Change, an_unchanged_nf_goes_on) {
   EXPECT_EQ(process_of_one() == pids, !is_grouped || pids.empty()) << "a process has all NFs of its group";
   const runtime::Report report = stop();
   EXPECT_EQ(report.dropped(), 0U);
-  EXPECT_EQ(report.nfs.front().in, report.seen);
+  EXPECT_EQ(report.nfs.front().packets.in, report.rx.seen);
   EXPECT_THAT(versions(), ::testing::Each(2));
 }
 

@@ -148,7 +148,7 @@ TEST(DeviceFaults, all_nfs_of_a_chain_leave_the_device_together_and_say_why) {
         expect_kept(chain, fault_run(chain, FieldMask::kGather, failing, {Fault::Kind::kOnce, Call::kReady, 1}));
     for (runtime::NfReport const& nf : result.report.nfs) {
       EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
-      EXPECT_THAT(nf.device_error, HasSubstr("NF " + chain.nfs[failing].name + ": a call failed"));
+      EXPECT_THAT(nf.device.error, HasSubstr("NF " + chain.nfs[failing].name + ": a call failed"));
     }
   }
 }
@@ -183,7 +183,7 @@ TEST(DeviceFaults, a_pool_that_a_hanging_device_keeps_ends_the_run_with_a_messag
   ASSERT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
   EXPECT_THAT(std::string(result.status.message()), HasSubstr("of the 512 slots of the packet pool"));
   EXPECT_THAT(std::string(result.status.message()), HasSubstr("tuning.pool_slots"));
-  EXPECT_LT(result.report.received, kFrames);
+  EXPECT_LT(result.report.rx.received, kFrames);
 }
 
 /// The server that has the device is killed three times while packets run.
@@ -197,10 +197,10 @@ TEST_P(DeviceServerDeaths, cost_at_most_what_the_device_alone_had_and_nfs_return
   run.armed_after = 900;
   const FaultResult result = expect_kept(chain, run);
   EXPECT_EQ(result.status, absl::OkStatus());
-  EXPECT_EQ(result.report.device_losses, 3U);
-  EXPECT_EQ(result.report.device_returns, 3U);
+  EXPECT_EQ(result.report.device.losses, 3U);
+  EXPECT_EQ(result.report.device.returns, 3U);
   EXPECT_TRUE(result.has_worked_after_return);
-  EXPECT_EQ(result.report.slots_in_use, 0U) << "slots that nothing writes to any more are used again";
+  EXPECT_EQ(result.report.rx.slots_in_use, 0U) << "slots that nothing writes to any more are used again";
   for (runtime::NfReport const& nf : result.report.nfs) {
     EXPECT_NE(nf.placement, "gpu -> cpu") << nf.name;
   }
@@ -213,15 +213,15 @@ TEST(DeviceFaults, nfs_that_share_a_device_have_their_parts_of_it_again_when_it_
     run.armed_after = 900;
     run.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
     const FaultResult result = expect_kept(chain, run);
-    EXPECT_EQ(result.report.device_returns, 3U);
+    EXPECT_EQ(result.report.device.returns, 3U);
     EXPECT_TRUE(result.has_worked_after_return);
     EXPECT_EQ(result.max_launch_packets, run.unit_packets) << name << ": launches are as large as parts let them be";
-    ASSERT_EQ(result.report.parts.size(), chain.nfs.size()) << name;
-    for (runtime::PartReport const& part : result.report.parts) {
+    ASSERT_EQ(result.report.sharing.parts.size(), chain.nfs.size()) << name;
+    for (runtime::PartReport const& part : result.report.sharing.parts) {
       EXPECT_TRUE(part.is_taken) << part.text;
       EXPECT_EQ(part.launch_packets, run.unit_packets) << part.text;
     }
-    EXPECT_EQ(result.report.sharing, "fair, by the number of work-groups");
+    EXPECT_EQ(result.report.sharing.mode, "fair, by the number of work-groups");
   }
 }
 
@@ -235,10 +235,10 @@ TEST(DeviceFaults, a_chain_whose_kernel_never_ends_is_kept_from_the_device_and_s
     const FaultRun run = fault_run(chain, field_mask, 1, {Fault::Kind::kEndless});
     const FaultResult result = expect_kept(chain, run);
     EXPECT_EQ(result.status, absl::OkStatus());
-    EXPECT_EQ(result.report.device_losses, 1U);
-    EXPECT_EQ(result.report.device_returns, 0U);
+    EXPECT_EQ(result.report.device.losses, 1U);
+    EXPECT_EQ(result.report.device.returns, 0U);
     EXPECT_THAT(result.quarantine, HasSubstr("mix"));
-    EXPECT_EQ(result.report.slots_in_use, 0U);
+    EXPECT_EQ(result.report.rx.slots_in_use, 0U);
     for (runtime::NfReport const& nf : result.report.nfs) {
       EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
     }
@@ -250,15 +250,15 @@ TEST(DeviceFaults, nfs_that_are_kept_from_the_device_have_no_part_of_it) {
   FaultRun run = fault_run(chain, FieldMask::kGather, 1, {Fault::Kind::kEndless});
   run.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
   const auto taken = [](FaultResult const& result) {
-    return std::ranges::count_if(result.report.parts, &runtime::PartReport::is_taken);
+    return std::ranges::count_if(result.report.sharing.parts, &runtime::PartReport::is_taken);
   };
   FaultRun sound = run;
   sound.nfs[1].config = "salt: 4";
   sound.fault = {};
   EXPECT_EQ(taken(run_with_fault(sound, frames()).value()), 2);
   const FaultResult result = expect_kept(chain, run);
-  EXPECT_EQ(result.report.device_losses, 1U);
-  EXPECT_EQ(result.report.parts.size(), 2U);
+  EXPECT_EQ(result.report.device.losses, 1U);
+  EXPECT_EQ(result.report.sharing.parts.size(), 2U);
   EXPECT_EQ(taken(result), 0);
 }
 
@@ -358,7 +358,7 @@ TEST(DeviceFaults, a_device_that_goes_again_before_all_nfs_have_it_is_not_kept) 
   EXPECT_EQ(run_status.get(), absl::OkStatus());
   EXPECT_GT(devices.opened(), kTries);
   EXPECT_LE(max_kept, 4) << "the first, what the first NF and the others have, and the one at hand";
-  EXPECT_EQ((*session)->report().device_returns, 0U);
+  EXPECT_EQ((*session)->report().device.returns, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, DeviceServerDeaths, ::testing::Range(std::size_t{0}, fault_chains().size()));

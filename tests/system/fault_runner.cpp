@@ -237,7 +237,7 @@ std::string name_of(Call call) {
 std::map<std::string, std::uint64_t> decisions(runtime::Report const& report) {
   std::map<std::string, std::uint64_t> drops;
   for (runtime::NfReport const& nf : report.nfs) {
-    for (io::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.packets.drops) {
       if (drop.name != "device_failed") {
         drops[concat(nf.name, ": ", drop.name)] += drop.count;
       }
@@ -326,7 +326,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   result.report = chain->report();
   result.plan = chain->plan();
   result.has_failed = std::any_of(result.report.nfs.begin(), result.report.nfs.end(),
-                                  [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
+                                  [](runtime::NfReport const& nf) { return !nf.device.error.empty(); });
   for (runtime::StageTrace const& stage : chain->traces()) {
     for (trace::Span const& span : stage.log->spans()) {
       if (std::string_view(span.what) == "kernel") {
@@ -335,7 +335,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
     }
   }
   if (is_served) {
-    result.has_failed = result.report.device_losses > 0;
+    result.has_failed = result.report.device.losses > 0;
     result.has_worked_after_return = killer.has_done_work();
     result.quarantine = killer.quarantine();
   }
@@ -381,7 +381,7 @@ std::string to_string(FaultRun const& run) {
 std::uint64_t FaultResult::device_failed() const {
   std::uint64_t sum = 0;
   for (runtime::NfReport const& nf : report.nfs) {
-    for (io::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.packets.drops) {
       sum += drop.name == "device_failed" ? drop.count : 0;
     }
   }
@@ -425,12 +425,12 @@ std::string broken_promise(FaultRun const& run, FaultResult const& result, Fault
     return wrong;
   }
   if (!report.accounted()) {
-    return concat(report.seen, " in, ", report.sent, " out, ", report.dropped(), " dropped");
+    return concat(report.rx.seen, " in, ", report.tx.sent, " out, ", report.dropped(), " dropped");
   }
-  if (result.status.ok() ? report.received != frames
+  if (result.status.ok() ? report.rx.received != frames
                          : !absl::IsResourceExhausted(result.status) ||
                                result.status.message().find("slots of the packet pool") == std::string_view::npos) {
-    return concat(report.received, " of ", frames, " packets were received: ", result.status.ToString());
+    return concat(report.rx.received, " of ", frames, " packets were received: ", result.status.ToString());
   }
   const auto expected = decisions(on_cpu.report);
   for (auto const& [reason, count] : decisions(report)) {

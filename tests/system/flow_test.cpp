@@ -112,15 +112,15 @@ runtime::Report run(std::string const& spec, std::uint64_t packets, bool is_live
   EXPECT_TRUE(session->run().ok());
   runtime::Report report = session->report();
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  EXPECT_EQ(report.slots_in_use, 0U);
+  EXPECT_EQ(report.rx.slots_in_use, 0U);
   return report;
 }
 
 std::uint64_t lost_inside(runtime::Report const& report) {
   std::uint64_t lost = 0;
   for (runtime::NfReport const& nf : report.nfs) {
-    lost += nf.queue_drops;
-    for (io::NamedCount const& drop : nf.drops) {
+    lost += nf.queue.drops;
+    for (io::NamedCount const& drop : nf.packets.drops) {
       lost += drop.count;
     }
   }
@@ -134,18 +134,18 @@ TEST(BackPressure, loses_nothing_in_front_of_a_slow_nf) {
       "    - {name: b, type: busy, config: {ns: 200}}\n    - {name: c, type: busy, config: {ns: 2000}}\n";
   for (const std::uint32_t workers : {1U, 2U, 4U}) {
     const runtime::Report report = run("  flow: {}\n" + nfs, kPackets, true, workers);
-    EXPECT_EQ(report.sent, kPackets);
+    EXPECT_EQ(report.tx.sent, kPackets);
     EXPECT_EQ(lost_inside(report), 0U) << to_text(report);
     if (workers > 1) {  // one alone goes from NF to NF: little waits
-      EXPECT_GT(report.nfs[2].slow_downs, 0U) << to_text(report);
-      EXPECT_GT(report.nfs[1].pauses, 0U);
+      EXPECT_GT(report.nfs[2].queue.slow_downs, 0U) << to_text(report);
+      EXPECT_GT(report.nfs[1].queue.pauses, 0U);
     }
     // a batch of each worker's may be under way when the ring is full
-    EXPECT_LE(report.nfs[2].peak_queue, 717U + 256U) << "as its limit says, and not as memory has room";
+    EXPECT_LE(report.nfs[2].queue.peak, 717U + 256U) << "as its limit says, and not as memory has room";
   }
   const runtime::Report vanilla = run("  flow: {mode: vanilla}\n" + nfs, kPackets, true);
   EXPECT_GT(lost_inside(vanilla), kPackets / 10) << "what others do";
-  EXPECT_LE(vanilla.nfs[2].in, vanilla.nfs[1].in);
+  EXPECT_LE(vanilla.nfs[2].packets.in, vanilla.nfs[1].packets.in);
 }
 
 TEST(BackPressure, loses_nothing_where_ways_meet_and_nfs_are_on_a_device) {
@@ -159,12 +159,12 @@ TEST(BackPressure, loses_nothing_where_ways_meet_and_nfs_are_on_a_device) {
       "    - {from: rt, to: tx}\n  unmatched: drop\n";
   for (std::string const& device : device_names()) {
     const runtime::Report report = run(chain, 60'000, false, 2, device);
-    EXPECT_EQ(report.seen, 60'000U);
+    EXPECT_EQ(report.rx.seen, 60'000U);
     for (runtime::NfReport const& nf : report.nfs) {
-      EXPECT_EQ(nf.queue_drops, 0U) << nf.name;
-      EXPECT_EQ(nf.launches > 0, nf.type == "firewall" || nf.type == "router") << nf.name;
+      EXPECT_EQ(nf.queue.drops, 0U) << nf.name;
+      EXPECT_EQ(nf.device.launches > 0, nf.type == "firewall" || nf.type == "router") << nf.name;
     }
-    EXPECT_GT(report.nfs[1].slow_downs + report.nfs[1].peak_queue, 0U);
+    EXPECT_GT(report.nfs[1].queue.slow_downs + report.nfs[1].queue.peak, 0U);
   }
 }
 
@@ -176,15 +176,15 @@ TEST(BackPressure, a_slow_way_does_not_starve_a_fast_one) {
           "  graph:\n    - {from: rx, match: {protocol: udp}, to: slow}\n    - {from: rx, to: fast}\n"
           "    - {from: [slow, fast], to: tx}\n",
           kPackets, true, 4);
-  const auto in = [&report](std::size_t nf) { return report.nfs[nf].in; };
+  const auto in = [&report](std::size_t nf) { return report.nfs[nf].packets.in; };
   ASSERT_EQ(report.nfs[1].name, "slow");
   EXPECT_EQ(in(0), kPackets / 2) << "all that is for the fast one comes to it";
   EXPECT_LT(in(1), kPackets / 4) << "of what is for the slow one, what it can do: not as much as for the other";
   EXPECT_GT(in(1), 700U);
   EXPECT_EQ(lost_inside(report), 0U);
-  ASSERT_EQ(report.rx_drops.size(), 1U);
-  EXPECT_EQ(report.rx_drops[0].name, "backlog_full");
-  EXPECT_EQ(report.rx_drops[0].count, kPackets - in(0) - in(1)) << "the rest was lost at rx, before any work";
+  ASSERT_EQ(report.rx.drops.size(), 1U);
+  EXPECT_EQ(report.rx.drops[0].name, "backlog_full");
+  EXPECT_EQ(report.rx.drops[0].count, kPackets - in(0) - in(1)) << "the rest was lost at rx, before any work";
 }
 
 TEST(BackPressure, a_source_that_can_wait_waits_for_the_slow_way) {
@@ -195,7 +195,7 @@ TEST(BackPressure, a_source_that_can_wait_waits_for_the_slow_way) {
           "  graph:\n    - {from: rx, match: {protocol: udp}, to: slow}\n    - {from: rx, to: fast}\n"
           "    - {from: [slow, fast], to: tx}\n",
           kPackets, false, 2);
-  EXPECT_EQ(report.sent, kPackets);
+  EXPECT_EQ(report.tx.sent, kPackets);
   EXPECT_EQ(report.dropped(), 0U);
 }
 
@@ -355,12 +355,12 @@ TEST(BackPressure, crosses_hosts_whatever_becomes_of_its_datagrams) {
     auto other = std::async(std::launch::async, [&second] { return second->run(); });
     EXPECT_TRUE(first->run().ok());
     EXPECT_TRUE(other.get().ok());
-    EXPECT_EQ(first->report().sent, kPackets);
-    EXPECT_EQ(second->report().sent + wire.lost(), kPackets);
+    EXPECT_EQ(first->report().tx.sent, kPackets);
+    EXPECT_EQ(second->report().tx.sent + wire.lost(), kPackets);
     if (is_told) {
       EXPECT_EQ(wire.lost(), 0U);
       EXPECT_GT(relay.lost() * relay.repeated() * relay.delayed(), 0U);
-      EXPECT_GT(first->report().nfs[0].pauses, 0U);
+      EXPECT_GT(first->report().nfs[0].queue.pauses, 0U);
     } else {
       EXPECT_GT(wire.lost(), kPackets / 10) << "what it is for";
     }

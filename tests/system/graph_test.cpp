@@ -31,8 +31,8 @@ void expect_same_set(ChainOutput const& actual, ChainOutput const& expected, std
   EXPECT_EQ(first_difference(sorted_lines(actual.records), sorted_lines(expected.records)), "") << what;
   EXPECT_EQ(first_difference(sorted_lines(actual.flows), sorted_lines(expected.flows)), "") << what;
   EXPECT_TRUE(actual.report.accounted()) << what << "\n" << to_text(actual.report);
-  EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
-  EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
+  EXPECT_EQ(actual.report.rx.slots_in_use, 0U) << what << ": slots leaked";
+  EXPECT_EQ(actual.report.tx.sent, expected.report.tx.sent) << what;
   ASSERT_EQ(actual.report.classifiers.size(), expected.report.classifiers.size()) << what;
   for (std::size_t i = 0; i < actual.report.classifiers.size(); ++i) {
     runtime::ClassifierReport const& classifier = actual.report.classifiers[i];
@@ -66,7 +66,7 @@ TEST_P(SameBytesOfGraph, for_placements_devices_modes_workers_and_shards) {
   };
   const ChainOutput expected = run(0, "none", 1, "");
   SCOPED_TRACE(chain_text({graph.nfs, 0, capture, "none", graph.rows}, "out.pcap"));
-  ASSERT_GT(expected.report.seen, 1000U);
+  ASSERT_GT(expected.report.rx.seen, 1000U);
   ASSERT_TRUE(expected.report.accounted()) << to_text(expected.report);
   expect_same_set(run(0, "none", 4, ""), expected, "4 workers");
   // less than what its copies and parts want at once waits, and does not stand still
@@ -75,7 +75,7 @@ TEST_P(SameBytesOfGraph, for_placements_devices_modes_workers_and_shards) {
   if (graph.is_by_packet) {
     const ChainOutput divided = run(0, "none", 2, "  shards: 3\n");
     expect_same_set(divided, expected, "3 shards");
-    EXPECT_EQ(divided.report.shards.size(), 3U);
+    EXPECT_EQ(divided.report.work.shards.size(), 3U);
   }
   const std::uint32_t all = (1U << graph.nfs.size()) - 1;
   for (std::string const& device : device_names()) {
@@ -169,7 +169,7 @@ TEST(NextNodeTable, takes_what_the_filters_of_libpcap_take) {
     const Result<ChainOutput> output = run_chain({nfs, 0, capture, "none", rows});
     ASSERT_TRUE(output.ok()) << output.status();
     std::map<std::string, std::uint64_t> expected;
-    std::vector<bool> is_taken(output->report.seen);
+    std::vector<bool> is_taken(output->report.rx.seen);
     for (std::size_t i = 0; i < matches.size(); ++i) {
       const std::vector<bool> met = met_by_filter(capture, matches[i].filter);
       ASSERT_EQ(met.size(), is_taken.size());
@@ -220,7 +220,7 @@ TEST(Graph, knows_by_which_output_packets_leave_an_nf) {
     const Result<ChainOutput> clear = run_chain({nfs, mask, clear_traffic()[2].capture, device, rows});
     ASSERT_TRUE(clear.ok()) << clear.status();
     EXPECT_EQ(sent_to(*clear, "vpn", "ids"), 0U);
-    EXPECT_EQ(sent_to(*clear, "vpn", "fw"), clear->report.nfs[0].passed);
+    EXPECT_EQ(sent_to(*clear, "vpn", "fw"), clear->report.nfs[0].packets.passed);
   }
 }
 
@@ -252,7 +252,7 @@ TEST(Graph, keeps_the_order_of_each_flow) {
           run_chain({nfs, mask, capture, mask == 0 ? "none" : device_names().front(),
                      fmt::format("  shards: {}\n  tuning: {{unit_packets: 16}}\n{}", shards, rows), 6});
       ASSERT_TRUE(output.ok()) << output.status();
-      ASSERT_GT(output->report.sent, 1000U);
+      ASSERT_GT(output->report.tx.sent, 1000U);
       std::map<std::string, std::string> last;  // stamp of each flow's last packet
       bool has_changed_places = false;
       std::string before;

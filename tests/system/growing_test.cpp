@@ -76,8 +76,9 @@ TEST_P(GrowingPackets, have_the_same_bytes_for_every_way_to_synchronize) {
   run.spec_extra = concat("  tuning: {unit_packets: ", kUnitPackets, ", units_per_launch: ", kUnitsPerLaunch, "}\n");
   const Result<ChainOutput> expected = run_chain(run);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  ASSERT_EQ(expected->report.seen, kFullFrames + kOtherFrames);
-  ASSERT_GE(expected->report.sent, expected->report.seen / 2) << "at most the UDP that a third tunnel has no room for";
+  ASSERT_EQ(expected->report.rx.seen, kFullFrames + kOtherFrames);
+  ASSERT_GE(expected->report.tx.sent, expected->report.rx.seen / 2)
+      << "at most the UDP that a third tunnel has no room for";
   run.gpu_mask = test.gpu_mask;
   for (std::string const& device : device_names()) {
     run.device = device;

@@ -598,7 +598,7 @@ TEST_F(GraphPorts, a_row_behind_a_gpu_reads_the_bytes_that_its_nf_has_made) {
   const Result<ChainOutput> secret =
       run_chain({{{"vpn", "ipsec", concat("direction: encrypt, sa: ", sa)}}, 0, clear, "none", ""});
   ASSERT_TRUE(secret.ok()) << secret.status();
-  ASSERT_EQ(secret->report.sent, whole.size());
+  ASSERT_EQ(secret->report.tx.sent, whole.size());
   const std::string esp = (scratch_folder() / "esp.pcap").string();
   std::ofstream(esp, std::ios::binary) << secret->capture;
 

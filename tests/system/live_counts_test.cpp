@@ -75,7 +75,7 @@ TEST(LiveCounts, are_read_while_packets_run_and_add_up_at_the_end) {
     const Snapshot now = (*session)->counts();
     expect_in_order(now, before);
     const runtime::Report report = (*session)->report();
-    EXPECT_GE(report.received, now.sum(counts::kReceived));
+    EXPECT_GE(report.rx.received, now.sum(counts::kReceived));
     flows = now.sum(counts::kStatistic, {{"nf", "flows"}, {"name", "flows"}});
     reads += now.sum(counts::kSent) > 0 && flows > 0 ? 1 : 0;
     before = now;
@@ -88,10 +88,10 @@ TEST(LiveCounts, are_read_while_packets_run_and_add_up_at_the_end) {
   expect_in_order((*session)->counts(), before);
   const runtime::Report report = (*session)->report();
   EXPECT_TRUE(report.accounted());
-  EXPECT_GT(report.sent, 0U);
-  EXPECT_EQ(report.latency.count(), report.sent);
-  EXPECT_EQ(report.slots_in_use, 0U);
-  EXPECT_EQ((*session)->counts().sum(counts::kIn, {{"nf", "fw"}}), report.received);
+  EXPECT_GT(report.tx.sent, 0U);
+  EXPECT_EQ(report.tx.latency.count(), report.tx.sent);
+  EXPECT_EQ(report.rx.slots_in_use, 0U);
+  EXPECT_EQ((*session)->counts().sum(counts::kIn, {{"nf", "fw"}}), report.rx.received);
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ std::vector<Frame> run_two_rounds(std::vector<NfText> const& nfs, Placed const& 
   EXPECT_TRUE(session.ok()) << session.status();
   EXPECT_TRUE((*session)->run().ok());
   EXPECT_TRUE((*session)->report().accounted());
-  EXPECT_EQ((*session)->report().slots_in_use, 0U);
+  EXPECT_EQ((*session)->report().rx.slots_in_use, 0U);
   std::vector<Frame> sent = wire->frames();
   return {sent.begin() + std::min<std::ptrdiff_t>(kHosts, std::ssize(sent)), sent.end()};
 }

@@ -115,13 +115,13 @@ Outcome run(GraphText const& graph, std::uint32_t gpu_mask, double packets_per_s
   watcher.join();
   Outcome outcome{(*session)->report()};
   outcome.growth_bytes = static_cast<std::int64_t>(memory_bytes()) - static_cast<std::int64_t>(before);
-  outcome.packets_per_s = static_cast<double>(outcome.report.received) / outcome.report.seconds;
+  outcome.packets_per_s = static_cast<double>(outcome.report.rx.received) / outcome.report.seconds;
   return outcome;
 }
 
 std::uint64_t lost_at_rx(runtime::Report const& report) {
   std::uint64_t lost = 0;
-  for (io::NamedCount const& drop : report.rx_drops) {
+  for (io::NamedCount const& drop : report.rx.drops) {
     EXPECT_EQ(drop.name, "backlog_full");
     lost += drop.count;
   }
@@ -156,15 +156,15 @@ TEST_P(Overload, nothing_is_lost_inside_and_memory_is_flat) {
   }
   runtime::Report const& report = outcome.report;
   EXPECT_TRUE(report.accounted()) << to_text(report);
-  EXPECT_EQ(report.slots_in_use, 0U) << "slots leaked";
+  EXPECT_EQ(report.rx.slots_in_use, 0U) << "slots leaked";
   for (runtime::NfReport const& nf : report.nfs) {
-    EXPECT_EQ(nf.queue_drops, 0U) << nf.name;
-    EXPECT_TRUE(nf.device_error.empty()) << nf.device_error;
+    EXPECT_EQ(nf.queue.drops, 0U) << nf.name;
+    EXPECT_TRUE(nf.device.error.empty()) << nf.device.error;
   }
   EXPECT_GT(lost_at_rx(report), 0U) << "it was no overload";
   constexpr std::int64_t kNoGrowth = 32 << 20;
   EXPECT_LT(outcome.growth_bytes, kNoGrowth);
-  RecordProperty("received", std::to_string(report.received));
+  RecordProperty("received", std::to_string(report.rx.received));
   RecordProperty("lost_at_rx", std::to_string(lost_at_rx(report)));
 }
 

@@ -36,7 +36,7 @@ class ProcessBytes : public ::testing::TestWithParam<std::size_t> {
   static void expect_same_in_processes(ChainRun run, std::string const& what) {
     const Result<ChainOutput> expected = run_chain(run);
     ASSERT_TRUE(expected.ok()) << what << ": " << expected.status();
-    ASSERT_GT(expected->report.seen, 1000U) << what;
+    ASSERT_GT(expected->report.rx.seen, 1000U) << what;
     run.processes = true;
     for (const bool is_one_group : {false, true}) {
       run.is_one_group = is_one_group;
@@ -59,13 +59,13 @@ class ProcessBytes : public ::testing::TestWithParam<std::size_t> {
     for (std::size_t i = 0; i < run.nfs.size(); ++i) {
       runtime::NfReport const& nf = actual->report.nfs[i];
       EXPECT_EQ(nf.placement, "process") << what;
-      EXPECT_EQ(nf.process_restarts, 0U) << what << ": " << nf.name;
-      EXPECT_EQ(nf.in, expected.report.nfs[i].in) << what << ": " << nf.name;
-      EXPECT_EQ(nf.alerts, expected.report.nfs[i].alerts) << what << ": " << nf.name;
-      EXPECT_EQ(nf.replies, expected.report.nfs[i].replies) << what << ": " << nf.name;
-      EXPECT_EQ(nf.unsupported, expected.report.nfs[i].unsupported) << what << ": " << nf.name;
+      EXPECT_EQ(nf.isolation.restarts, 0U) << what << ": " << nf.name;
+      EXPECT_EQ(nf.packets.in, expected.report.nfs[i].packets.in) << what << ": " << nf.name;
+      EXPECT_EQ(nf.packets.alerts, expected.report.nfs[i].packets.alerts) << what << ": " << nf.name;
+      EXPECT_EQ(nf.packets.replies, expected.report.nfs[i].packets.replies) << what << ": " << nf.name;
+      EXPECT_EQ(nf.packets.unsupported, expected.report.nfs[i].packets.unsupported) << what << ": " << nf.name;
       if ((run.gpu_mask >> i & 1U) != 0) {
-        EXPECT_GT(nf.bytes_to_device_per_packet, 0) << what << ": " << nf.name << " was not on the device";
+        EXPECT_GT(nf.device.bytes_to_device_per_packet, 0) << what << ": " << nf.name << " was not on the device";
       }
     }
   }
@@ -110,8 +110,8 @@ TEST(ProcessBytesOfGraph, are_those_of_one_process) {
     EXPECT_EQ(actual->report.mirrored(), expected->report.mirrored()) << "alerts of another process count, too";
     for (runtime::NfReport const& nf : actual->report.nfs) {
       EXPECT_EQ(nf.placement, "process");
-      EXPECT_EQ(nf.queue_drops, 0U);
-      EXPECT_EQ(nf.launches > 0, device != "none" && nf.name != "copies") << nf.name;
+      EXPECT_EQ(nf.queue.drops, 0U);
+      EXPECT_EQ(nf.device.launches > 0, device != "none" && nf.name != "copies") << nf.name;
     }
   }
 }
@@ -127,10 +127,10 @@ TEST(ProcessBytesOfGraph, packets_leave_by_the_outputs_that_an_nf_has_itself) {
   const Result<ChainOutput> expected = run_chain(run);
   ASSERT_TRUE(expected.ok()) << expected.status();
   const auto of_router = [](ChainOutput const& output) {
-    return std::ranges::find(output.report.nfs, "rt", &runtime::NfReport::name)->in;
+    return std::ranges::find(output.report.nfs, "rt", &runtime::NfReport::name)->packets.in;
   };
   ASSERT_GT(of_router(*expected), 100U);
-  ASSERT_LT(of_router(*expected), expected->report.seen) << "others are not protected";
+  ASSERT_LT(of_router(*expected), expected->report.rx.seen) << "others are not protected";
   run.processes = true;
   std::vector<std::string> devices = device_names();
   devices.emplace_back("none");

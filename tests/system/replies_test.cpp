@@ -76,10 +76,10 @@ void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::st
   EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs";
   EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
   EXPECT_TRUE(actual.report.accounted()) << what;
-  EXPECT_EQ(actual.report.slots_in_use, 0U) << what;
+  EXPECT_EQ(actual.report.rx.slots_in_use, 0U) << what;
   for (std::size_t i = 0; i < actual.report.nfs.size(); ++i) {
-    EXPECT_EQ(actual.report.nfs[i].replies, expected.report.nfs[i].replies) << what;
-    EXPECT_EQ(actual.report.nfs[i].in, expected.report.nfs[i].in) << what;
+    EXPECT_EQ(actual.report.nfs[i].packets.replies, expected.report.nfs[i].packets.replies) << what;
+    EXPECT_EQ(actual.report.nfs[i].packets.in, expected.report.nfs[i].packets.in) << what;
   }
 }
 
@@ -87,18 +87,19 @@ TEST(Replies, are_seen_by_no_later_nf_and_written_to_the_capture) {
   const ChainOutput output = run(0, "none");
   runtime::Report const& report = output.report;
   ASSERT_EQ(report.nfs.size(), kNfs.size());
-  std::uint64_t in = report.received;
+  std::uint64_t in = report.rx.received;
   for (runtime::NfReport const& nf : report.nfs) {
-    EXPECT_EQ(nf.in, in) << nf.name << " sees what the one before it passed";
-    EXPECT_EQ(nf.replies > 0, nf.type != "nids") << nf.name << "; IPsec answers what is too long for its tunnels";
+    EXPECT_EQ(nf.packets.in, in) << nf.name << " sees what the one before it passed";
+    EXPECT_EQ(nf.packets.replies > 0, nf.type != "nids")
+        << nf.name << "; IPsec answers what is too long for its tunnels";
     std::uint64_t dropped = 0;
-    for (io::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.packets.drops) {
       dropped += drop.count;
     }
-    EXPECT_EQ(nf.in, nf.passed + nf.replies + dropped) << nf.name;
-    in = nf.passed;
+    EXPECT_EQ(nf.packets.in, nf.packets.passed + nf.packets.replies + dropped) << nf.name;
+    in = nf.packets.passed;
   }
-  EXPECT_EQ(report.seen, report.sent + report.dropped());
+  EXPECT_EQ(report.rx.seen, report.tx.sent + report.dropped());
   EXPECT_TRUE(report.accounted());
 
   // an answer is an ICMP message from 192.0.2.1, which no packet of the capture comes from
@@ -106,13 +107,13 @@ TEST(Replies, are_seen_by_no_later_nf_and_written_to_the_capture) {
   std::ofstream(path, std::ios::binary) << output.capture;
   const Result<std::vector<packet::testing::Frame>> frames = nf::testing::read_capture(path);
   ASSERT_TRUE(frames.ok()) << frames.status();
-  EXPECT_EQ(frames->size(), report.sent);
+  EXPECT_EQ(frames->size(), report.tx.sent);
   std::uint64_t answers = 0;
   for (packet::testing::Frame const& frame : *frames) {
     const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
     answers += (layers.flags & packet::kIcmp) != 0 && packet::load_be32(&frame[layers.l3 + 12U]) == 0xC0000201 ? 1 : 0;
   }
-  EXPECT_EQ(answers, report.nfs[0].replies + report.nfs[1].replies + report.nfs[4].replies);
+  EXPECT_EQ(answers, report.nfs[0].packets.replies + report.nfs[1].packets.replies + report.nfs[4].packets.replies);
 }
 
 TEST(Replies, have_the_same_bytes_for_every_placement) {

@@ -98,8 +98,8 @@ inline void expect_same_packets(ChainOutput const& actual, ChainOutput const& ex
                                                   << " bytes against " << expected.capture.size();
   EXPECT_EQ(first_difference(actual.flows, expected.flows), "") << what << ": the exported flows differ";
   EXPECT_TRUE(actual.report.accounted()) << what;
-  EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
-  EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
+  EXPECT_EQ(actual.report.rx.slots_in_use, 0U) << what << ": slots leaked";
+  EXPECT_EQ(actual.report.tx.sent, expected.report.tx.sent) << what;
 }
 
 inline void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {

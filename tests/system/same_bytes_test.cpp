@@ -61,8 +61,8 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
 
 TEST_P(SameBytes, for_every_placement_and_device) {
   const ChainOutput expected = run(0, "none");
-  ASSERT_GT(expected.report.seen, 1000U);
-  ASSERT_GT(expected.report.sent, 0U);
+  ASSERT_GT(expected.report.rx.seen, 1000U);
+  ASSERT_GT(expected.report.tx.sent, 0U);
   ASSERT_FALSE(expected.records.empty());
   ASSERT_EQ(expected.flows.empty(), std::none_of(chain().nfs.begin(), chain().nfs.end(),
                                                  [](NfText const& nf) { return nf.type == "monitor"; }));
@@ -110,7 +110,7 @@ TEST_P(SameBytes, for_every_way_to_share_the_device) {
         const ChainOutput actual = run(shared);
         expect_same(actual, expected, what);
         expect_placed(actual, all(), what);
-        EXPECT_EQ(actual.report.parts.size(), nfs().size()) << what;
+        EXPECT_EQ(actual.report.sharing.parts.size(), nfs().size()) << what;
       }
     }
   }
@@ -259,8 +259,8 @@ void expect_same_in_combination(ChainCase const& chain, Cover cover) {
   ChainRun run{nfs, 0, chain.esp_input ? traffic.esp : traffic.clear, "none", ""};
   const Result<ChainOutput> expected = run_chain(run);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  ASSERT_GT(expected->report.seen, kLaunchPackets) << "a launch can be full";
-  ASSERT_GT(expected->report.sent, expected->report.seen / 2);
+  ASSERT_GT(expected->report.rx.seen, kLaunchPackets) << "a launch can be full";
+  ASSERT_GT(expected->report.tx.sent, expected->report.rx.seen / 2);
   if (has_nat) {
     ASSERT_EQ(count_of(expected->records, "\"icmp_error\":3"), traffic.icmp_errors) << "the NAT translates all";
   }

@@ -39,11 +39,11 @@ ChainOutput run(std::vector<NfText> const& nfs, std::uint32_t shards, std::uint3
 
 void expect_shards(ChainOutput const& output, std::uint32_t shards) {
   std::uint64_t packets = 0;
-  for (runtime::ShardReport const& shard : output.report.shards) {
+  for (runtime::ShardReport const& shard : output.report.work.shards) {
     packets += shard.packets;
   }
-  EXPECT_EQ(output.report.shards.size(), shards);
-  EXPECT_EQ(packets, output.report.nfs.front().in);
+  EXPECT_EQ(output.report.work.shards.size(), shards);
+  EXPECT_EQ(packets, output.report.nfs.front().packets.in);
 }
 
 /// Chains whose NFs are all content with shards by flow, with every number of shards and workers.
@@ -53,7 +53,7 @@ TEST_P(ShardsOf, give_the_bytes_and_lines_of_one_for_every_placement) {
   const std::vector<NfText> nfs{kFirewall, kNids, {"dscp", "remark", "map: [{from: 0, to: 10}]"}, kRouter};
   std::string const& capture = clear_traffic()[GetParam()].capture;
   const ChainOutput expected = run(nfs, 1, 0, "none", 1, capture);
-  ASSERT_GT(expected.report.sent, 0U);
+  ASSERT_GT(expected.report.tx.sent, 0U);
   for (const std::uint32_t shards : {2U, 3U, 8U}) {
     for (const std::uint32_t workers : {1U, 3U}) {
       const ChainOutput actual = run(nfs, shards, 0, "none", workers, capture);
@@ -94,8 +94,8 @@ void expect_as_in_one(ChainOutput const& actual, ChainOutput const& expected, st
   EXPECT_EQ(first_difference(decisions(actual.records), decisions(expected.records)), "") << what;
   EXPECT_EQ(actual.capture.size(), expected.capture.size()) << what;
   EXPECT_TRUE(actual.report.accounted()) << what;
-  EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
-  EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
+  EXPECT_EQ(actual.report.rx.slots_in_use, 0U) << what << ": slots leaked";
+  EXPECT_EQ(actual.report.tx.sent, expected.report.tx.sent) << what;
 }
 
 /// Every chain of the suite of same bytes: NFs with sharders of their own, and reshard stages between them.
@@ -116,7 +116,7 @@ class ShardsOfChain : public ::testing::TestWithParam<std::size_t> {
 TEST_P(ShardsOfChain, do_what_one_does) {
   const std::vector<NfText> nfs = this->nfs();
   const ChainOutput expected = run(nfs, 1, 0, "none", 1, capture());
-  ASSERT_GT(expected.report.sent, 0U);
+  ASSERT_GT(expected.report.tx.sent, 0U);
   for (auto const& [shards, mask] : {std::pair(2U, all() & 0b10101U), {3U, all()}, {8U, all() & 0b01010U}}) {
     expect_as_in_one(run(nfs, shards, 0, "none", 3, capture()), expected, nfs, fmt::format("{} shards, CPU", shards));
     for (std::string const& device : device_names()) {
@@ -136,7 +136,7 @@ TEST_P(ShardsOfChain, do_on_two_devices_what_they_do_on_one) {
     const ChainOutput actual = run(nfs, shards, mask, "[\"opencl:0\", \"opencl:1\"]", 2, capture());
     expect_as_in_one(actual, expected, nfs, what);
     expect_placed(actual, mask, what);
-    EXPECT_THAT(actual.report.device, ::testing::HasSubstr(" + ")) << "one device beside the other";
+    EXPECT_THAT(actual.report.device.name, ::testing::HasSubstr(" + ")) << "one device beside the other";
   }
 }
 
@@ -147,7 +147,7 @@ TEST(Shards, nfs_that_want_different_ones_have_a_stage_between_them) {
   const std::vector<NfText> nfs{kNids, kNat, kEncrypt};
   const ChainOutput output = run(nfs, 3, 0, "none", 2, clear_traffic().front().capture);
   const auto is_reshard_stage = [](runtime::StageReport const& stage) { return stage.name == "reshard"; };
-  EXPECT_TRUE(std::any_of(output.report.stages.begin(), output.report.stages.end(), is_reshard_stage));
+  EXPECT_TRUE(std::any_of(output.report.work.stages.begin(), output.report.work.stages.end(), is_reshard_stage));
   expect_shards(output, 3);
 }
 
@@ -192,7 +192,7 @@ TwoDevices run_on_two(std::vector<NfText> const& nfs, std::uint32_t gpu_mask,
   EXPECT_TRUE((*session)->run().ok());
   TwoDevices result{(*session)->report()};
   EXPECT_TRUE(result.report.accounted());
-  EXPECT_EQ(result.report.slots_in_use, 0U);
+  EXPECT_EQ(result.report.rx.slots_in_use, 0U);
   result.last_nf_on_device =
       (*session)->counts().sum(runtime::counts::kDevicePackets, {{"nf", result.report.nfs.back().name}});
   result.lost_with_it = (*session)->counts().sum(runtime::counts::kDrops, {{"reason", "device_failed"}});
@@ -213,7 +213,7 @@ TEST(Shards, one_of_two_devices_that_fails_leaves_the_other_at_work) {
       const TwoDevices one = run_on_two(nfs, mask, call);
       EXPECT_FALSE(one.first_failed);
       EXPECT_EQ(one.report.nfs[0].placement, "gpu -> cpu");
-      EXPECT_THAT(one.report.nfs[0].device_error, ::testing::HasSubstr("fell off the bus"));
+      EXPECT_THAT(one.report.nfs[0].device.error, ::testing::HasSubstr("fell off the bus"));
       EXPECT_GT(one.last_nf_on_device + one.lost_with_it, both.last_nf_on_device / 4)
           << "the shards of the first one stayed on it";
       EXPECT_LT(one.last_nf_on_device, both.last_nf_on_device);
@@ -243,16 +243,16 @@ TEST(Shards, a_source_for_each_brings_the_packets_of_one) {
                          "replay: {packet: [64, 700], flows: 300, count: 20000}"}) {
     const runtime::Report one = run_to_nowhere(rx, 1);
     const runtime::Report three = run_to_nowhere(rx, 3);
-    EXPECT_EQ(one.received, 20000U);
-    EXPECT_EQ(three.received, one.received);
-    EXPECT_EQ(three.sent, one.sent);
+    EXPECT_EQ(one.rx.received, 20000U);
+    EXPECT_EQ(three.rx.received, one.rx.received);
+    EXPECT_EQ(three.tx.sent, one.tx.sent);
     EXPECT_TRUE(three.accounted());
     ASSERT_EQ(three.nfs.size(), one.nfs.size());
     for (std::size_t i = 0; i < one.nfs.size(); ++i) {
-      EXPECT_EQ(three.nfs[i].in, one.nfs[i].in);
+      EXPECT_EQ(three.nfs[i].packets.in, one.nfs[i].packets.in);
     }
-    ASSERT_EQ(three.shards.size(), 3U);
-    for (runtime::ShardReport const& shard : three.shards) {
+    ASSERT_EQ(three.work.shards.size(), 3U);
+    for (runtime::ShardReport const& shard : three.work.shards) {
       EXPECT_GT(shard.packets, 0U);
     }
   }
@@ -278,7 +278,7 @@ TEST(Shards, have_queues_of_their_own_where_ports_divide_what_arrives) {
     EXPECT_EQ(has_queues, ::testing::Value(lines, ::testing::Contains(::testing::HasSubstr("3 queues"))));
     std::future<Status> run = std::async(std::launch::async, [&] { return (*session)->run(); });
     const auto busy_shards = [&session] {
-      const std::vector<runtime::ShardReport> shards = (*session)->report().shards;
+      const std::vector<runtime::ShardReport> shards = (*session)->report().work.shards;
       return std::count_if(shards.begin(), shards.end(), [](runtime::ShardReport const& of) { return of.packets > 0; });
     };
     // frames that are all the same are one shard's where flows decide
@@ -289,8 +289,8 @@ TEST(Shards, have_queues_of_their_own_where_ports_divide_what_arrives) {
     EXPECT_TRUE(run.get().ok());
     const runtime::Report report = (*session)->report();
     EXPECT_TRUE(report.accounted());
-    EXPECT_EQ(report.slots_in_use, 0U);
-    EXPECT_EQ(report.sent, report.received);
+    EXPECT_EQ(report.rx.slots_in_use, 0U);
+    EXPECT_EQ(report.tx.sent, report.rx.received);
     EXPECT_EQ(busy_shards(), has_queues ? 3 : 1);
   }
 }

@@ -61,19 +61,19 @@ TEST(Sharing, parts_follow_the_traffic_and_no_packet_is_lost_or_dropped_for_that
   }
   const auto session = session_of(std::move(config), kScheduled, costs);
   ASSERT_TRUE(session.ok()) << session.status();
-  const std::vector<runtime::PartReport> before = (*session)->report().parts;
+  const std::vector<runtime::PartReport> before = (*session)->report().sharing.parts;
   ASSERT_EQ(before.size(), 2U);
   EXPECT_GT(before[0].units, before[1].units) << "the NF that needs more has more";
   ASSERT_EQ((*session)->run(), absl::OkStatus());
   const runtime::Report report = (*session)->report();
-  EXPECT_GE(report.sharing_changes, 1U);
-  EXPECT_LT(report.parts[0].units, report.parts[1].units);
-  EXPECT_EQ(report.received, 60000U);
+  EXPECT_GE(report.sharing.changes, 1U);
+  EXPECT_LT(report.sharing.parts[0].units, report.sharing.parts[1].units);
+  EXPECT_EQ(report.rx.received, 60000U);
   EXPECT_TRUE(report.accounted());
-  EXPECT_EQ(report.slots_in_use, 0U);
+  EXPECT_EQ(report.rx.slots_in_use, 0U);
   for (runtime::NfReport const& nf : report.nfs) {
     EXPECT_EQ(nf.placement, "gpu") << nf.name;
-    EXPECT_TRUE(std::none_of(nf.drops.begin(), nf.drops.end(),
+    EXPECT_TRUE(std::none_of(nf.packets.drops.begin(), nf.packets.drops.end(),
                              [](io::NamedCount const& drop) { return drop.name == "device_failed"; }));
   }
 }
@@ -153,7 +153,7 @@ TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
   numbered.devices = {device::parse_preference("opencl:0").value()};
   const auto first = session_of(two_nfs().value(), sharing, {}, {plans});
   ASSERT_TRUE(first.ok()) << first.status();
-  const std::uint32_t alone = (*first)->report().parts.front().units;
+  const std::uint32_t alone = (*first)->report().sharing.parts.front().units;
   // one that does not open it itself, but has it from a server
   runtime::RunOptions options;
   options.sharing = sharing;
@@ -161,7 +161,7 @@ TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
   options.open_device = [](device::DevicePreference const&, std::string*) { return device::testing::open_remote(); };
   const auto second = runtime::Session::create(std::move(numbered), options, nf::builtin_nfs());
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ((*second)->report().parts.front().units, alone / 2) << "four NFs share it now";
+  EXPECT_EQ((*second)->report().sharing.parts.front().units, alone / 2) << "four NFs share it now";
 }
 
 TEST(Sharing, a_chain_with_little_traffic_leaves_its_part_to_one_that_packets_wait_in) {
@@ -176,7 +176,7 @@ TEST(Sharing, a_chain_with_little_traffic_leaves_its_part_to_one_that_packets_wa
     ASSERT_TRUE(session.ok()) << session.status();
     sessions.push_back(*std::move(session));
   }
-  const auto units = [&sessions](std::size_t chain) { return sessions[chain]->report().parts.front().units; };
+  const auto units = [&sessions](std::size_t chain) { return sessions[chain]->report().sharing.parts.front().units; };
   const std::uint32_t before = units(0);
   EXPECT_NEAR(units(1), before, 1) << "nobody knows yet what comes";
   std::vector<std::future<Status>> runs;

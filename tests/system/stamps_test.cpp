@@ -197,7 +197,7 @@ Judged judge(Case const& tested, StampedTraffic const& traffic, std::uint32_t sh
       judged.statistics[count.name] = count.count;
     }
   }
-  judged.sent = output->report.sent;
+  judged.sent = output->report.tx.sent;
   return judged;
 }
 

@@ -175,7 +175,7 @@ class Takeover : public ::testing::Test {
     running_ = std::move(next);
   }
   /// The packets that all chains which have ended sent: counts go on.
-  std::uint64_t sent_by_all() const { return reports_.back().sent; }
+  std::uint64_t sent_by_all() const { return reports_.back().tx.sent; }
   /// A generator's key: it ends after as many packets as all chains which have ended sent.
   std::string count_of_all() const { return fmt::format(", count: {}", sent_by_all()); }
   /// One chain for all of their packets, to compare with.
@@ -231,9 +231,9 @@ TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_c
 
   for (runtime::Report const& report : reports_) {
     EXPECT_EQ(report.dropped(), 0U);
-    EXPECT_EQ(report.received, report.sent);
+    EXPECT_EQ(report.rx.received, report.tx.sent);
   }
-  const std::uint64_t seen = reports_.back().received;
+  const std::uint64_t seen = reports_.back().rx.received;
   std::ifstream records(folder_.path("records.jsonl"));
   std::vector<int> versions;
   int newest = 0;
@@ -320,7 +320,7 @@ TEST_F(Takeover, nfs_in_several_shards_go_on_with_what_they_know_of_flows) {
     running_ = {};
     for (runtime::Report const& report : reports_) {
       EXPECT_EQ(report.dropped(), 0U);
-      EXPECT_EQ(report.received, report.sent);
+      EXPECT_EQ(report.rx.received, report.tx.sent);
     }
     reports_.clear();
   };
@@ -398,12 +398,12 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
   run_unbroken(load_spec("\n  nfs:\n" + nfs(""), ends("unbroken.pcap", count_of_all())));
   for (runtime::Report const& report : reports_) {
     for (runtime::NfReport const& nf : report.nfs) {
-      EXPECT_EQ(nf.process_restarts, 0U) << nf.name;
+      EXPECT_EQ(nf.isolation.restarts, 0U) << nf.name;
       if (nf.placement == "removed") {
         continue;
       }
       const bool is_on_gpu = is_for_gpu && nf.name != "last";
-      EXPECT_EQ(nf.bytes_to_device_per_packet > 0, is_on_gpu) << nf.name;
+      EXPECT_EQ(nf.device.bytes_to_device_per_packet > 0, is_on_gpu) << nf.name;
     }
   }
   EXPECT_TRUE(read_file(folder_.path("out.pcap")) == read_file(folder_.path("unbroken.pcap"))) << "other bytes";

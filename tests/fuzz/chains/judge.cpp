@@ -127,31 +127,32 @@ Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Vari
 std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask) {
   runtime::Report const& report = run.report;
   if (!report.accounted()) {
-    return concat("not balanced: ", report.seen, " seen, ", report.sent, " sent, ", report.dropped(), " dropped");
+    return concat("not balanced: ", report.rx.seen, " seen, ", report.tx.sent, " sent, ", report.dropped(), " dropped");
   }
-  if (report.slots_in_use != 0) {
-    return concat(report.slots_in_use, " slots did not come back");
+  if (report.rx.slots_in_use != 0) {
+    return concat(report.rx.slots_in_use, " slots did not come back");
   }
   for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
     // those of a graph are in the order in which packets meet them
     runtime::NfReport const& nf = *std::ranges::find(report.nfs, nf_name(chain, i), &runtime::NfReport::name);
-    if (nf.kernel_faults != 0) {
-      return concat("NF ", nf.name, ": its kernel reached out of bounds ", nf.kernel_faults, " times");
+    if (nf.device.kernel_faults != 0) {
+      return concat("NF ", nf.name, ": its kernel reached out of bounds ", nf.device.kernel_faults, " times");
     }
     if (nf.placement != ((gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu")) {
-      return concat("NF ", nf.name, " ran on ", nf.placement, ": ", nf.device_error);
+      return concat("NF ", nf.name, " ran on ", nf.placement, ": ", nf.device.error);
     }
   }
   return {};
 }
 
 std::string nf_difference(runtime::NfReport const& actual, runtime::NfReport const& expected) {
-  for (std::string const& wrong :
-       {unequal("in", actual.in, expected.in), unequal("passed", actual.passed, expected.passed),
-        unequal("alerts", actual.alerts, expected.alerts), unequal("replies", actual.replies, expected.replies),
-        unequal("unsupported", actual.unsupported, expected.unsupported),
-        count_difference("drops", actual.drops, expected.drops),
-        count_difference("statistics", actual.statistics, expected.statistics)}) {
+  for (std::string const& wrong : {unequal("in", actual.packets.in, expected.packets.in),
+                                   unequal("passed", actual.packets.passed, expected.packets.passed),
+                                   unequal("alerts", actual.packets.alerts, expected.packets.alerts),
+                                   unequal("replies", actual.packets.replies, expected.packets.replies),
+                                   unequal("unsupported", actual.packets.unsupported, expected.packets.unsupported),
+                                   count_difference("drops", actual.packets.drops, expected.packets.drops),
+                                   count_difference("statistics", actual.statistics, expected.statistics)}) {
     if (!wrong.empty()) {
       return concat("NF ", expected.name, ": ", wrong);
     }
@@ -184,10 +185,10 @@ std::string difference(RunOutput const& run, RunOutput const& expected, bool has
       return concat("the flows in ", flows_file(i), " differ in ", wrong);
     }
   }
-  for (std::string const& wrong :
-       {unequal("seen", run.report.seen, expected.report.seen), unequal("sent", run.report.sent, expected.report.sent),
-        count_difference("rx drops", run.report.rx_drops, expected.report.rx_drops),
-        count_difference("tx drops", run.report.tx_drops, expected.report.tx_drops)}) {
+  for (std::string const& wrong : {unequal("seen", run.report.rx.seen, expected.report.rx.seen),
+                                   unequal("sent", run.report.tx.sent, expected.report.tx.sent),
+                                   count_difference("rx drops", run.report.rx.drops, expected.report.rx.drops),
+                                   count_difference("tx drops", run.report.tx.drops, expected.report.tx.drops)}) {
     if (!wrong.empty()) {
       return wrong;
     }

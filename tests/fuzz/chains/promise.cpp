@@ -18,7 +18,7 @@ constexpr std::size_t kFileHeader = 24;
 
 std::uint64_t lost_at(runtime::NfReport const& nf) {
   std::uint64_t sum = 0;
-  for (io::NamedCount const& drop : nf.drops) {
+  for (io::NamedCount const& drop : nf.packets.drops) {
     sum += drop.name == kLost ? drop.count : 0;
   }
   return sum;
@@ -124,14 +124,14 @@ std::uint64_t max_lost(Variant const& variant) {
 std::string wrong_place(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask) {
   std::vector<runtime::NfReport> const& nfs = run.report.nfs;
   const bool has_failed =
-      std::any_of(nfs.begin(), nfs.end(), [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
+      std::any_of(nfs.begin(), nfs.end(), [](runtime::NfReport const& nf) { return !nf.device.error.empty(); });
   for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
     const std::string_view place = (gpu_mask >> i & 1U) == 0 ? "cpu" : has_failed ? "gpu -> cpu" : "gpu";
     if (nfs[i].placement != place) {
       return concat("NF ", nfs[i].name, " is on ", nfs[i].placement, ", not ", std::string(place));
     }
-    if (nfs[i].kernel_faults != 0) {
-      return concat("NF ", nfs[i].name, ": its kernel reached out of bounds ", nfs[i].kernel_faults, " times");
+    if (nfs[i].device.kernel_faults != 0) {
+      return concat("NF ", nfs[i].name, ": its kernel reached out of bounds ", nfs[i].device.kernel_faults, " times");
     }
   }
   return {};
@@ -152,10 +152,10 @@ std::string broken_promise(RunOutput const& run, RunOutput const& expected, Fuzz
     return concat("the run failed: ", run.status.ToString());
   }
   if (!report.accounted()) {
-    return concat("not balanced: ", report.seen, " seen, ", report.sent, " sent, ", report.dropped(), " dropped");
+    return concat("not balanced: ", report.rx.seen, " seen, ", report.tx.sent, " sent, ", report.dropped(), " dropped");
   }
-  if (is_sound && report.slots_in_use != 0) {
-    return concat(report.slots_in_use, " slots did not come back");
+  if (is_sound && report.rx.slots_in_use != 0) {
+    return concat(report.rx.slots_in_use, " slots did not come back");
   }
   if (std::string wrong = wrong_place(run, chain, variant.gpu_mask); !wrong.empty()) {
     return wrong;
