@@ -1,122 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of a DeviceStage: how it prepares one, and goes on with another.
-#include "pipeline/device_stage.hpp"
+#include "pipeline/device_binding.hpp"
+
+#include "pipeline/stage.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace catena::runtime {
+namespace {
 
-DeviceStage::DeviceBinding::DeviceBinding(DeviceStage const& stage, kernel::DeviceNf& device_nf,
-                                          packet::FieldSet only_on_device, DeviceUse& use)
-    : device_nf_(&device_nf),
-      only_on_device_(only_on_device),
-      use_(&use),
+/// Of a launch, at most.
+std::uint32_t packets_of(DeviceStageOptions const& options, memory::PacketPool const& pool) {
+  return options.units_per_launch * pool.unit_packets();
+}
+
+}  // namespace
+
+DeviceBinding::DeviceBinding(nf::Instance& instance, kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+                             DeviceStageOptions const& options)
+    : instance_(&instance),
+      device_nf_(&device_nf),
+      only_on_device_(options.only_on_device),
+      use_(options.use),
       // a device that does not answer is another matter, and has more time
-      mover_(stage.options_.open_engine(),
-             {stage.options_.in_flight, stage.options_.units_per_launch * stage.pool_->unit_packets()},
-             stage.options_.limit / 2),
-      recovery_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}
+      mover_(options.open_engine(), {options.in_flight, packets_of(options, pool)}, options.limit / 2),
+      recovery_(instance.name(), device_nf, pool, *options.use, options.only_on_device, options.limit) {}
 
-DeviceStage::DeviceBinding::~DeviceBinding() {
+DeviceBinding::~DeviceBinding() {
   if (!use_->answers()) {
-    device_nf_->device().abandon(use_->reason());
+    device().abandon(use_->reason());
   }
 }
 
-Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::DeviceNf& device_nf,
-                                                                        packet::FieldSet only_on_device, DeviceUse& use,
-                                                                        kernel::LaunchBounds const& bounds) {
-  if (only_on_device != 0 && device_nf.shared() == nullptr) {
+Result<std::unique_ptr<DeviceBinding>> DeviceBinding::create(nf::Instance& instance, kernel::DeviceNf& device_nf,
+                                                             memory::PacketPool& pool,
+                                                             DeviceStageOptions const& options) {
+  if (options.only_on_device != 0 && device_nf.shared() == nullptr) {
     return absl::InvalidArgumentError(
-        concat("NF ", instance_->name(), ": a plan with fields left on the device alone needs a shared buffer"));
+        concat("NF ", instance.name(), ": a plan with fields left on the device alone needs a shared buffer"));
   }
-  kernel::LaunchBounds own = bounds;
-  const std::uint32_t most = options_.units_per_launch * pool_->unit_packets();
-  own.room = most;
-  own.max_packets = bounds.max_packets == 0 ? most : std::clamp(bounds.max_packets, pool_->unit_packets(), most);
-  std::unique_ptr<DeviceBinding> binding(new DeviceBinding(*this, device_nf, only_on_device, use));
-  for (std::uint32_t i = 0; i < options_.in_flight; ++i) {
-    InFlightBatch batch_in_flight;
-    CATENA_ASSIGN_OR_RETURN(batch_in_flight.batch,
-                            nf::DeviceBatch::create(*instance_, device_nf, own, binding->mover_));
-    if (i == 0 && !batch_in_flight.batch->keeps_to_part()) {
+  kernel::LaunchBounds bounds = options.bounds;
+  const std::uint32_t most = packets_of(options, pool);
+  bounds.room = most;
+  bounds.max_packets = bounds.max_packets == 0 ? most : std::clamp(bounds.max_packets, pool.unit_packets(), most);
+  std::unique_ptr<DeviceBinding> binding(new DeviceBinding(instance, device_nf, pool, options));
+  binding->launches_.reserve(options.in_flight);
+  for (std::uint32_t i = 0; i < options.in_flight; ++i) {
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf::DeviceBatch> batch,
+                            nf::DeviceBatch::create(instance, device_nf, bounds, binding->mover_));
+    if (i == 0 && !batch->keeps_to_part()) {
       spdlog::warn("{}: its plan moves packets by copies, and so its kernel runs anywhere on {}, not in its part",
-                   instance_->name(), device_nf.device().info().name);
+                   instance.name(), device_nf.device().info().name);
     }
-    if (options_.trace != nullptr) {
-      CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
-      batch_in_flight.timeline.lane = options_.in_flight - 1 - i;  // the last one made is the first one used
+    if (options.trace != nullptr) {
+      CATENA_RETURN_IF_ERROR(batch->start_trace());
     }
-    batch_in_flight.slots.reserve(batch_in_flight.batch->room());
-    binding->idle_.push_back(std::move(batch_in_flight));
+    const std::uint32_t lane = options.in_flight - 1 - i;  // the last one made is the first one used
+    binding->launches_.emplace_back(std::move(batch), pool, options.lines != nullptr ? 0 : kPacketsAtOnce, lane);
+    binding->idle_.push_back(&binding->launches_.back());
   }
   return binding;
 }
 
-Result<std::unique_ptr<DeviceStage::DeviceBinding>> DeviceStage::attach(kernel::LaunchBounds const& bounds) {
-  DeviceBinding const* now = nullptr;
-  {
-    const std::scoped_lock lock(binding_mutex_);
-    now = binding_.get();  // only take_binding() replaces it
-  }
-  return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
+void DeviceBinding::continue_after(DeviceBinding const& before) {
+  gave_up_ = before.gave_up_;
+  lost_fields_ = before.lost_fields_ | (before.use_ != use_ ? before.only_on_device_ : 0);
 }
 
-device::Device& DeviceStage::device() const {
-  const std::scoped_lock lock(binding_mutex_);
-  return binding_->device_nf_->device();
+DeviceLaunch* DeviceBinding::take_idle() {
+  if (idle_.empty()) {
+    return nullptr;
+  }
+  DeviceLaunch* const launch = idle_.back();
+  idle_.pop_back();
+  return launch;
 }
 
-void DeviceStage::bind(std::unique_ptr<DeviceBinding> binding) {
-  const std::scoped_lock lock(binding_mutex_);
-  const bool is_same_device = binding->use_ == binding_->use_;
-  if (is_same_device && !use().allowed()) {
-    return;  // lost meanwhile: another device may be bound already
+HostRecovery::Outcome DeviceBinding::recover(memory::Unit const& unit) {
+  if (unit.host_fallback) {
+    return HostRecovery::Outcome::kSaved;
   }
-  is_moving_on_.store(is_same_device, std::memory_order_relaxed);
-  delete next_binding_.exchange(binding.release(), std::memory_order_release);
+  if (use_->is_other(unit.device_epoch)) {
+    return (only_on_device_ | lost_fields_) == 0 ? HostRecovery::Outcome::kSaved : HostRecovery::Outcome::kLost;
+  }
+  return recovery_.poll(unit);
 }
 
-std::unique_ptr<DeviceStage::DeviceBinding> DeviceStage::unbind() {
-  const std::scoped_lock lock(binding_mutex_);
-  std::unique_ptr<DeviceBinding> binding(reclaimable_.exchange(nullptr, std::memory_order_acquire));
-  if (binding == nullptr) {
-    binding.reset(next_binding_.exchange(nullptr, std::memory_order_acquire));
-    is_moving_on_.store(false, std::memory_order_relaxed);
+void DeviceBinding::lose(Status const& why) {
+  if (absl::IsDeadlineExceeded(why)) {
+    gave_up_ = true;
+    use_->give_up();
   }
-  return binding;
-}
-
-/// Whether a binding to another partition of the stage's device waits: no other launch begins before it is taken.
-bool DeviceStage::is_moving_on() const { return is_moving_on_.load(std::memory_order_relaxed) && use().allowed(); }
-
-/// Goes on with another device, or another part of it, where nothing of what was before is left and what was taken
-/// before that is reclaimed.
-void DeviceStage::take_binding() {
-  if ((use().allowed() && !is_moving_on()) || !in_flight_.empty() || filling_.batch != nullptr ||
-      host_fallback_ != nullptr || reclaimable_.load(std::memory_order_relaxed) != nullptr) {
-    return;
+  if (use_->stop(Status(why.code(), concat("NF ", instance_->name(), ": ", std::string(why.message()))))) {
+    spdlog::error(
+        "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs process "
+        "packets. Packets whose newest bytes are on the device are copied back; packets not given back or perhaps half "
+        "changed are dropped (device_failed).",
+        instance_->name(), device().info().name, why.ToString());
   }
-  const std::scoped_lock lock(binding_mutex_);
-  DeviceBinding* const next = next_binding_.load(std::memory_order_acquire);
-  if (next == nullptr || (next->use_ == binding_->use_) != use().allowed()) {
-    return;
-  }
-  if (next->use_ != binding_->use_) {
-    lost_fields_ |= binding_->only_on_device_;
-  }
-  reclaimable_.store(binding_.release(), std::memory_order_release);
-  binding_.reset(next);
-  device_status_ = absl::OkStatus();
-  launch_time_ = std::chrono::nanoseconds(0);
-  is_moving_on_.store(false, std::memory_order_relaxed);
-  // last: a reader that finds the binding taken finds what was there before
-  next_binding_.store(nullptr, std::memory_order_release);
 }
 
 }  // namespace catena::runtime

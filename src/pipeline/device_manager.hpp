@@ -8,7 +8,7 @@
 #include "pipeline/device_side.hpp"
 #include "pipeline/device_stage.hpp"
 #include "pipeline/gpu_sharing.hpp"
-#include "pipeline/process_stage.hpp"
+#include "pipeline/process_part.hpp"
 #include "pipeline/run_options.hpp"
 
 #include <catena/core/status.hpp>

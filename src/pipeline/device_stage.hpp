@@ -1,60 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/core/trace.hpp"
-#include "base/hostcopy/host_mover.hpp"
-#include "io/live_clock.hpp"
 #include "nf/instance.hpp"
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
-#include "pipeline/device_use.hpp"
-#include "pipeline/host_recovery.hpp"
+#include "pipeline/binding_slot.hpp"
+#include "pipeline/device_binding.hpp"
+#include "pipeline/device_stage_options.hpp"
+#include "pipeline/launch_filler.hpp"
+#include "pipeline/launch_settlement.hpp"
+#include "pipeline/launches_in_flight.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/ticker.hpp"
-#include "pipeline/unit_records.hpp"
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <vector>
+#include <span>
 
 namespace catena::runtime {
-
-struct DeviceStageOptions {
-  std::uint32_t units_per_launch = 8;  ///< at most; see bounds
-  std::uint32_t in_flight = 3;
-  /// A launch that takes longer counts as a lost device.
-  std::chrono::nanoseconds limit = std::chrono::seconds(10);
-  /// A launch that is not full waits at most this long for more packets, and not at all if the device is idle.
-  std::chrono::nanoseconds max_batch_delay = std::chrono::microseconds(50);
-  /// Fields whose newest values the plan leaves only in the shared buffer when a unit reaches this NF. Without the
-  /// device the stage brings them back first. 0: units that wait for this NF can continue without the device.
-  packet::FieldSet only_on_device = 0;
-  /// Shared by the device stages of a chain; must outlive them. Null: the stage leaves the plan by itself.
-  DeviceUse* use = nullptr;
-  /// If set, receives the launches of this stage, as spans of these tracks; must outlive it. Failed launches are not in
-  /// it.
-  ///   0           on the host: fill (its first unit was taken .. it was full or due), submit (.. everything was
-  ///               enqueued), deliver (it was found done .. its units were passed on)
-  ///   1, 2, ..    on the device: to device, kernel, to host; concurrent launches are on separate tracks
-  trace::SpanLog* trace = nullptr;
-  /// The source's, for Nf::tick().
-  std::optional<io::LiveClock> live_clock = {};
-  /// For the NF's lines; null if the chain writes no lines.
-  RecordLog* lines = nullptr;
-  /// Initial bounds of launches on the device. max_packets is limited to one unit .. units_per_launch units; 0: the
-  /// latter.
-  kernel::LaunchBounds bounds = {};
-  /// Opens the engine for copies between packets and staging.
-  std::function<Result<std::unique_ptr<hostcopy::Engine>>()> open_engine = [] {
-    return hostcopy::open_engine(hostcopy::kCpuEngine);
-  };
-};
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
 ///
@@ -69,14 +32,10 @@ struct DeviceStageOptions {
 /// same holds for another partition of its device.
 class DeviceStage final : public PacketStage {
  public:
-  /// A device prepared for this stage's launches.
-  class DeviceBinding;
-
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
                                                      kernel::DeviceNf& device_nf, memory::PacketPool& pool,
                                                      memory::UnitQueue& in, memory::UnitQueue& out,
                                                      DeviceStageOptions const& options);
-  ~DeviceStage() override;
   Result<Progress> poll() override;
   /// Creates a binding for bind(), beside a running stage: takes as long as create(). `bounds`: as options.bounds.
   /// Errors: as create(). Any thread.
@@ -85,119 +44,51 @@ class DeviceStage final : public PacketStage {
   /// The same on the stage's current device, for the only thread that binds.
   Result<std::unique_ptr<DeviceBinding>> attach(kernel::LaunchBounds const& bounds);
   /// Of the current binding, for the only thread that binds.
-  device::Device& device() const;
+  device::Device& device() const { return binding_.latest().device(); }
   /// The stage takes `binding` as soon as nothing uses the current one. If both have the same DeviceUse, the stage
   /// starts no launch until then, and takes nothing once the device is out of use. A binding to another device is
   /// taken only when the current device is out of use. unbind() returns the previous binding. With another device,
   /// downstream stages must have taken theirs first: they will get units whose data is only on it. Any thread, one
   /// call at a time.
-  void bind(std::unique_ptr<DeviceBinding> binding);
+  void bind(std::unique_ptr<DeviceBinding> binding) { binding_.offer(std::move(binding)); }
   /// Whether the last binding was taken.
-  bool has_taken_binding() const { return next_binding_.load(std::memory_order_acquire) == nullptr; }
+  bool has_taken_binding() const { return binding_.has_taken(); }
   /// The binding before the last one taken, or one not taken, so that it is not destroyed on the packet path.
   /// Any thread.
-  std::unique_ptr<DeviceBinding> unbind();
+  std::unique_ptr<DeviceBinding> unbind() { return binding_.reclaim(); }
   /// Position of its NF in the chain.
   std::uint32_t position() const { return position_; }
   /// OK, or why the device is out of use for the chain, even if this stage had no work left. Any thread.
-  Status device_status() const;
+  Status device_status() const { return binding_.device_status(); }
   /// True if a device never answered: its work may still run, and keeps its memory.
-  bool abandoned() const;
+  bool abandoned() const { return binding_.current().gave_up(); }
 
  private:
-  /// A launch in flight, for the trace.
-  struct LaunchTimeline {
-    std::uint32_t number = 0;
-    std::uint32_t lane = 0;  ///< its batch in the stage; launches of a lane are sequential
-    std::uint32_t packets = 0;
-    std::int64_t first_unit_ns = 0;    ///< its first unit was taken
-    std::int64_t submit_begin_ns = 0;  ///< it was full, or due
-    std::int64_t submit_end_ns = 0;    ///< everything was enqueued
-  };
-  struct InFlightBatch {
-    enum class State : std::uint8_t {
-      kRunning,
-      kDraining,  ///< failed: enqueued work may still run
-      kSettling,  ///< ends without the device
-    };
-    std::unique_ptr<nf::DeviceBatch> batch;
-    std::vector<memory::Unit*> units;
-    std::vector<std::size_t> group_ends;          ///< into `units`: units of a group were added together
-    std::vector<std::uint32_t> slots;             ///< of the groups, while the batch runs
-    std::uint32_t open_packets = 0;               ///< of units after the last group
-    std::chrono::steady_clock::time_point since;  ///< filled, submitted, or failed
-    LaunchTimeline timeline;
-    State state = State::kRunning;
-    bool may_still_run = false;  ///< of a settling batch
-    std::size_t settled_groups = 0;
-    std::size_t recovered = 0;  ///< number of units settled, or waiting only for others of their group
-  };
   DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
-              memory::UnitQueue& out, DeviceStageOptions const& options);
-  bool is_moving_on() const;
+              memory::UnitQueue& out, DeviceStageOptions const& options, std::unique_ptr<DeviceUse> own_use,
+              std::unique_ptr<DeviceBinding> binding);
+  bool has_launches() const { return !in_flight_.empty() || filler_.launch() != nullptr; }
   void take_binding();
-  DeviceUse& use() const;
   bool collect();
-  void advance();
   bool fill();
-  void close_group();
+  bool is_due(DeviceLaunch const& launch) const;
   void submit();
-  void deliver(InFlightBatch& flight);
-  void log(InFlightBatch& flight, std::int64_t ready_ns);
-  bool is_traced(InFlightBatch const& flight) const;
+  bool decide_on_host();
+  void deliver(std::span<memory::Unit* const> units);
   void fail(Status const& status);
-  void notice();
-  bool drain(InFlightBatch& flight);
-  bool settle(InFlightBatch& flight);
-  bool take_host_fallback();
-  /// Whether data of the unit is on a lost device.
-  bool is_stale(memory::Unit const& unit) const { return unit.device_epoch != 0 && unit.device_epoch != use().epoch(); }
-  HostRecovery::Outcome recovery(memory::Unit const& unit);
-  memory::Unit* take_unit();
-  bool is_drained() const;
-  bool waited_enough() const;
+  void give_up_filling();
 
   nf::Instance* instance_;
   std::uint32_t position_;
   memory::PacketPool* pool_;
-  memory::UnitQueue* in_;
   memory::UnitQueue* out_;
   DeviceStageOptions options_;
+  std::unique_ptr<DeviceUse> own_use_;  ///< null: the options have one
   Ticker ticker_;
-  std::unique_ptr<DeviceBinding> binding_;  ///< never null
-  mutable std::mutex binding_mutex_;        ///< for other readers than the polling thread
-  std::atomic<DeviceBinding*> next_binding_{nullptr};
-  std::atomic<bool> is_moving_on_{false};  ///< next_binding_ is of the stage's current device
-  std::atomic<DeviceBinding*> reclaimable_{nullptr};
-  std::deque<InFlightBatch> in_flight_;
-  InFlightBatch filling_;
-  std::uint32_t launches_ = 0;               ///< number started
-  memory::Unit* next_ = nullptr;             ///< taken from the ring, but too large for the last launch
-  memory::Unit* host_fallback_ = nullptr;    ///< waits until the units before it are done
-  std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
-  std::chrono::steady_clock::time_point last_submit_;
-  packet::FieldSet lost_fields_ = 0;  ///< fields of units that only previous devices had
-  DeviceUse own_use_;
-  Status device_status_;
-  bool abandoned_ = false;
-};
-
-class DeviceStage::DeviceBinding {
- public:
-  ~DeviceBinding();
-  DeviceBinding(DeviceBinding const&) = delete;
-  DeviceBinding& operator=(DeviceBinding const&) = delete;
-
- private:
-  friend class DeviceStage;
-  DeviceBinding(DeviceStage const& stage, kernel::DeviceNf& device_nf, packet::FieldSet only_on_device, DeviceUse& use);
-
-  kernel::DeviceNf* device_nf_;
-  packet::FieldSet only_on_device_;
-  DeviceUse* use_;
-  std::vector<InFlightBatch> idle_;
-  hostcopy::HostMover mover_;  ///< for the batches, and destroyed before them
-  HostRecovery recovery_;
+  BindingSlot binding_;
+  LaunchFiller filler_;
+  LaunchesInFlight in_flight_;
+  LaunchSettlement settlement_;
 };
 
 }  // namespace catena::runtime

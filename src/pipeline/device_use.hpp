@@ -19,6 +19,8 @@ class DeviceUse {
  public:
   /// Of the units with data on this device (Unit::device_epoch). Unique for each DeviceUse.
   std::uint32_t epoch() const { return epoch_; }
+  /// Whether units with `epoch` have data on another device, which was used before this one.
+  bool is_other(std::uint32_t epoch) const { return epoch != 0 && epoch != epoch_; }
   /// False once a stage has stopped it: no stage starts another launch.
   bool allowed() const { return allowed_.load(std::memory_order_acquire); }
   /// Takes the device out of use. True for the first call, whose reason is kept. Precondition: `reason` is not OK.

@@ -54,7 +54,7 @@ Status NfParts::hand_out(std::vector<share::Part> const& parts, GpuPartitioner& 
 
 /// True if `pause` ended in between.
 Result<bool> NfParts::hand_to(DeviceStage& stage, kernel::LaunchBounds const& bounds, Pause& pause) {
-  Result<std::unique_ptr<DeviceStage::DeviceBinding>> binding = stage.attach(bounds);
+  Result<std::unique_ptr<DeviceBinding>> binding = stage.attach(bounds);
   if (!binding.ok()) {
     return stage.device_status().ok() ? Result<bool>(binding.status()) : Result<bool>(false);
   }

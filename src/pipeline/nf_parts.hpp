@@ -5,7 +5,7 @@
 #include "pipeline/device_stage.hpp"
 #include "pipeline/gpu_partitioner.hpp"
 #include "pipeline/pause.hpp"
-#include "pipeline/process_stage.hpp"
+#include "pipeline/process_part.hpp"
 #include "plan/sharing/partition_plan.hpp"
 
 #include <catena/core/status.hpp>

@@ -5,36 +5,23 @@
 #include "packet/memory/packet_pool.hpp"
 #include "packet/memory/unit_queue.hpp"
 #include "pipeline/isolation/process.hpp"
-#include "pipeline/process_records.hpp"
+#include "pipeline/process_deadlines.hpp"
+#include "pipeline/process_link.hpp"
+#include "pipeline/process_nfs.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/unit_records.hpp"
+#include "pipeline/unit_replies.hpp"
+#include "pipeline/units_in_process.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <limits>
-#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace catena::runtime {
-
-/// GPU partition of an NF in another process. Any thread.
-class ProcessPart {
- public:
-  /// Assigns the partition, in this incarnation of the process and the next ones.
-  void give(nf_process::GpuPart part) { given_.store(part); }
-  nf_process::GpuPart given() const { return given_.load(std::memory_order_relaxed); }
-  /// Records the partition reported by the NF.
-  void take(nf_process::GpuPart part) { taken_.store(part, std::memory_order_relaxed); }
-  nf_process::GpuPart taken() const { return taken_.load(); }
-
- private:
-  std::atomic<nf_process::GpuPart> given_{};
-  std::atomic<nf_process::GpuPart> taken_{};
-};
 
 /// NFs in another process: one, or neighbours in the chain. Units go there as messages and return in order after all of
 /// the NFs. Replies are checked before they count. A process that ends, violates the protocol or hangs loses its units:
@@ -43,7 +30,7 @@ class ProcessStage final : public HostStage {
  public:
   /// `instances`: of the process, in order, the first at `position` of the chain. `limit`: maximum time of an NF for a
   /// unit before it counts as hung. `lines`: for the NFs' lines about packets; null: not wanted.
-  ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
+  ProcessStage(std::vector<nf::Instance*> const& instances, std::uint32_t position, nf_process::NfProcess& process,
                memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
                RecordLog* lines = nullptr);
   Result<Progress> poll() override;
@@ -55,61 +42,33 @@ class ProcessStage final : public HostStage {
   /// first poll.
   void continue_from(ProcessStage& before);
   /// Sends no unit while `packets` or more have not returned. Before the first poll.
-  void bound(std::uint64_t packets) { max_there_ = packets; }
+  void bound(std::uint64_t packets) { units_.bound(packets); }
   /// Of NF number `nf` of the process.
-  ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
+  ProcessPart& part_of(std::size_t nf) { return nfs_.part_of(nf); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Sent {
-    memory::Unit* unit;
-    std::uint32_t first_slot;  ///< of its frames in the memory of the process
-    Clock::time_point at;
-  };
-  struct OfNf {
-    nf::Instance* instance;
-    std::unique_ptr<ProcessPart> part;
-    nf_process::GpuPart given_part;   ///< in this incarnation
-    std::vector<std::uint64_t> seen;  ///< of its counts, in this incarnation
-  };
-  void begin(std::shared_ptr<nf_process::Connection> connection);
-  void exchange_parts();
+  void connect();
+  bool exchange(bool may_take);
   bool receive();
-  Status take_lines_of(memory::Unit const& unit);
-  Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
-  void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
-  void prefetch_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry) const;
-  void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
-  void account(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  Status take(std::span<const nf_process::PacketEntry> reply);
   bool send();
-  std::uint32_t write(memory::Unit const& unit);
-  std::byte* slot_of(std::uint32_t slot) const;
   void lose();
   bool drop_waiting();
   void drop(memory::Unit& unit);
   Progress find_end();
+  bool end_process();
 
-  std::vector<OfNf> nfs_;
-  std::uint32_t position_;
-  RecordLog* lines_;
   nf_process::NfProcess* process_;
   memory::PacketPool* pool_;
   memory::UnitQueue* in_;
   memory::UnitQueue* out_;
-  std::chrono::milliseconds limit_;
-  std::shared_ptr<nf_process::Connection> connection_;
-  std::optional<nf_process::RingWriter> to_nf_;
-  std::optional<nf_process::RingReader> of_host_;
+  ProcessNfs nfs_;
+  UnitReplies replies_;
+  UnitsInProcess units_;
+  ProcessDeadlines deadlines_;
+  std::optional<ProcessLink> link_;  ///< nullopt: no incarnation has room for packets
   std::atomic<bool> keeps_process_{false};
-  std::deque<Sent> sent_;  ///< the oldest first
-  std::uint64_t max_there_ = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t there_ = 0;                       ///< packets in the process
-  std::optional<ProcessRecords> records_;         ///< of this incarnation; nullopt: not wanted
-  std::vector<nf_process::PacketEntry> entries_;  ///< private copy of the current message
-  /// Free blocks of slots, each for a unit, by their first slots. The last one returned is used first, since it is
-  /// still in the caches.
-  std::vector<std::uint32_t> free_blocks_;
-  Clock::time_point closed_at_;
 };
 
 }  // namespace catena::runtime

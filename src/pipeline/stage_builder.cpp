@@ -194,7 +194,7 @@ void StageBuilder::add_process_stage(Segment& segment, std::size_t number, std::
     instances.push_back(shard.nfs[first + i].instance.get());
   }
   auto stage = std::make_unique<ProcessStage>(
-      std::move(instances), position, process, ends_.pool_of(number), shard.queues[segment.topology.before_nf(first)],
+      instances, position, process, ends_.pool_of(number), shard.queues[segment.topology.before_nf(first)],
       shard.queues[segment.topology.after_nf(first + nfs - 1)],
       std::chrono::milliseconds(chain_.tuning.device_limit_ms), telemetry_.lines());
   if (const std::optional<std::uint64_t> limit = flow_.limit_in_process(position, position + nfs)) {

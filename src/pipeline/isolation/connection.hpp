@@ -5,8 +5,12 @@
 #include "pipeline/isolation/channel.hpp"
 #include "pipeline/isolation/field_mask.hpp"
 
+#include <catena/packet/slot.hpp>
+
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace catena::nf_process {
@@ -16,6 +20,11 @@ namespace catena::nf_process {
 struct Connection {
   Connection(Channel own_channel, ipc::Mapping own_frames)
       : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
+  /// The slot with this number in `frames`, of packet::kSlotBytes bytes.
+  std::byte* slot(std::uint32_t number) const {
+    return frames.bytes().data() + std::size_t{number} * packet::kSlotBytes;
+  }
+
   Channel channel;
   ipc::Mapping frames;                 ///< ChannelShape::slots() slots for the packets exchanged
   FieldMask field_mask;                ///< bytes copied of them; set before the connection is taken
