@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session at work: from its start to its end.
+#include "base/core/log_context.hpp"
 #include "chain/change.hpp"
 #include "pipeline/device_monitor.hpp"
 #include "pipeline/session.hpp"
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,6 +20,15 @@ namespace {
 
 /// Maximum wait of a change for a session that is about to take over.
 constexpr std::chrono::seconds kSettlingTime{2};
+
+/// Destroys `session` in another thread: a device takes milliseconds to free its memory, and packets would wait.
+std::jthread end_beside(std::shared_ptr<void> session) {
+  try {
+    return std::jthread(in_log_context([session = std::move(session)]() mutable { session.reset(); }));
+  } catch (std::system_error const&) {  // no more threads: it ends here
+    return {};
+  }
+}
 
 }  // namespace
 
@@ -112,6 +123,7 @@ void Session::release_nfs() {
 /// `is_empty`: set if no packet is in flight, even if something else fails later.
 Status Session::run_to_end(bool& is_empty) {
   Status status = takeover_ ? take_over() : absl::OkStatus();
+  const std::jthread ending = takeover_ ? end_beside(takeover_->release()) : std::jthread();
   if (status.ok()) {
     const DeviceMonitor device_monitor(
         devices_.recovery(), devices_.sharing(), [this] { return traffic(); },

@@ -7,11 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -299,6 +302,53 @@ TEST_F(PickyChain, the_changes_of_a_replacement_are_told) {
   auto next = Session::create(other, {}, registry_, {}, PreviousPipeline{first_.get(), nullptr});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ((*next)->changes(), (std::vector<std::string>{"other", "nf0: removed"}));
+}
+
+/// A port that never ends.
+class EndlessPort final : public io::Source {
+ public:
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
+    starved = !pool.acquire_slots(unit, 1);
+    if (!starved) {
+      pool.set_arrived(unit.slots()[0], 60, next_index++, 0);
+      unit.count = 1;
+    }
+    return absl::OkStatus();
+  }
+  bool finished() const override { return false; }
+  io::SourceCounts counts() const override { return {}; }
+  std::string describe() const override { return "endless"; }
+};
+
+// of a chain with a device this takes milliseconds
+TEST(SessionReplaced, packets_do_not_wait_for_its_end) {
+  RunOptions options;
+  options.make_source = [] { return std::make_unique<EndlessPort>(); };
+  auto first = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE((*first)->start().ok());
+  std::jthread running([&first] { EXPECT_TRUE((*first)->run().ok()); });
+
+  Session* next = nullptr;
+  std::promise<bool> outcome;
+  const auto wait_for_packets = [&next, &outcome](void* /*nothing*/) {
+    const std::uint64_t before = next->progress().sent;
+    bool is_running = false;
+    for (int polls = 0; polls < 5000 && !is_running; ++polls) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      is_running = next->progress().sent > before;
+    }
+    outcome.set_value(is_running);
+  };
+  auto second = Session::create(
+      config_of("{generator: {}}", "null"), options, nf::Registry(), {},
+      PreviousPipeline{first->get(), std::shared_ptr<void>(static_cast<void*>(nullptr), wait_for_packets)});
+  ASSERT_TRUE(second.ok()) << second.status();
+  next = second->get();
+  ASSERT_TRUE(next->start().ok());
+  std::jthread following([next] { EXPECT_TRUE(next->run().ok()); });
+  EXPECT_TRUE(outcome.get_future().get()) << "no packet was sent while it ended";
+  next->stop();
 }
 
 }  // namespace

@@ -291,7 +291,6 @@ Status Takeover::finish() {
   nfs_.clear();
   processes_.clear();
   replan_.reset();
-  hold_.reset();
   return status;
 }
 

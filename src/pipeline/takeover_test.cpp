@@ -147,6 +147,7 @@ TEST_F(TakeoverTest, nfs_with_one_name_and_type_have_one_state) {
   EXPECT_TRUE(takeover.is_pending());
   EXPECT_EQ(takeover.finish(), absl::OkStatus());
   EXPECT_FALSE(takeover.is_pending());
+  takeover.release().reset();
   EXPECT_EQ(held.use_count(), 1) << "the previous chain may go";
   EXPECT_EQ(next.number(0), 1);
   EXPECT_EQ(next.number(1), 8);
