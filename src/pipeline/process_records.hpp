@@ -30,7 +30,7 @@ class ProcessRecords {
   /// Reads the lines that have come. `units`: number of units in the process. DataLoss for more records than packets of
   /// these units may have, or a malformed line.
   Status gather(std::size_t units);
-  /// Moves the lines about the next unit to `to`, as those of NFs from `position` on. DataLoss if not all of them have
+  /// Moves the lines about the next unit to `to`, as lines of NFs from `position` on. DataLoss if not all of them have
   /// come, or if one is about a packet that the NF did not have, or has an unknown reason; as gather().
   Status take(std::size_t units, HadPacket const& had_packet, IsReason const& is_reason, std::uint32_t position,
               UnitRecords& to);

@@ -63,8 +63,8 @@ class Takeover {
   /// Waits until the running chain is empty, and processes have their state. Receives packets meanwhile, which wait
   /// before the first NF; `pauses` is told if too many do. The next chain has all its stages.
   void wait(SourcePauses& pauses);
-  /// Moves the state of the NFs. The error of the running chain, if it has ended with
-  /// packets in flight: their slots are lost.
+  /// Moves the state of the NFs. The error of the running chain, if it has ended with packets in flight: their slots
+  /// are lost.
   Status finish();
   /// The owner of the running chain, for its end. After finish().
   std::shared_ptr<void> release() { return std::move(hold_); }

@@ -3,7 +3,7 @@
 
 from bench_pages.page import Page, over, plain
 
-WAYS = {"none": "nothing", "rules": "rules of the firewall, in place", "chain": "another chain takes over"}
+WAYS = {"none": "nothing", "rules": "rules of the firewall", "chain": "an NF added or removed"}
 
 
 def page(results):
