@@ -61,7 +61,7 @@ Result<std::optional<Replacement>> AutoPlacement::find_better(chain::ChainConfig
           concat("'", next.nfs[nf].name, "' to the ", next.nfs[nf].on == plan::Processor::kGpu ? "gpu" : "cpu"));
     }
     NfEntry const& entry = pipeline.first_of(nf);
-    if (content_of(config.nfs[nf], entry.files) != entry.content) {
+    if (content_of(entry.config, entry.files) != entry.content) {
       return std::nullopt;  // nobody has requested this change yet
     }
   }

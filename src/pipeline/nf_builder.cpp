@@ -126,19 +126,18 @@ Result<std::vector<std::unique_ptr<nf::Instance>>> NfBuilder::replicate(std::spa
   return instances;
 }
 
-Result<Pipeline> NfBuilder::make_all(chain::ChainConfig& chain, std::uint64_t flow_key) const {
-  const std::vector<chain::NfConfig> given = chain.nfs;
-  CATENA_ASSIGN_OR_RETURN(std::vector<NfEntry> first, make_first(chain));
-  if (replan_ != nullptr && replan_->fit_to(chain::segments_of(chain, instances_of(first)))) {
+Result<Pipeline> NfBuilder::make_all(std::uint64_t flow_key) const {
+  CATENA_ASSIGN_OR_RETURN(std::vector<NfEntry> first, make_first());
+  if (replan_ != nullptr && replan_->fit_to(chain::segments_of(*chain_, instances_of(first)))) {
     first.clear();
-    chain.nfs = given;
-    CATENA_ASSIGN_OR_RETURN(first, make_first(chain));
+    CATENA_ASSIGN_OR_RETURN(first, make_first());
   }
   return divide(std::move(first), flow_key);
 }
 
 /// The NFs in the first shard.
-Result<std::vector<NfEntry>> NfBuilder::make_first(chain::ChainConfig& chain) const {
+Result<std::vector<NfEntry>> NfBuilder::make_first() const {
+  chain::ChainConfig const& chain = *chain_;
   const nf::NamedFiles of_nfs;
   std::vector<NfEntry> first;
   chain::Diagnostics diagnostics;
@@ -147,9 +146,9 @@ Result<std::vector<NfEntry>> NfBuilder::make_first(chain::ChainConfig& chain) co
       return absl::CancelledError("the start was aborted");
     }
     const std::size_t begin = first.size();
-    const std::span<chain::NfConfig> group(&chain.nfs[begin], chain::group_of(chain, begin).end - begin);
+    const std::span<const chain::NfConfig> group(&chain.nfs[begin], chain::group_of(chain, begin).end - begin);
     if (replan_ != nullptr && replan_->kept(begin)) {
-      for (chain::NfConfig& config : group) {
+      for (chain::NfConfig const& config : group) {
         NfEntry const& before = replan_->running().first_of(*replan_->kept(first.size()));
         NfEntry& entry = first.emplace_back(entry_of(config, keep(config, before), diagnostics));
         entry.content = before.content;  // as the NF read it, whatever the files have by now
@@ -193,26 +192,23 @@ MadeNf NfBuilder::keep(chain::NfConfig const& config, NfEntry const& before) con
 }
 
 /// Without an instance for an NF that could not be made.
-NfEntry NfBuilder::entry_of(chain::NfConfig& config, MadeNf made, chain::Diagnostics& diagnostics) const {
+NfEntry NfBuilder::entry_of(chain::NfConfig config, MadeNf made, chain::Diagnostics& diagnostics) const {
   if (made.instance == nullptr) {
-    return {config, nullptr};
+    return {std::move(config), nullptr};
   }
   const bool is_isolated = config.isolation == chain::Isolation::kProcess;
   if (is_isolated) {
     config.type = made.instance->descriptor().type;  // a plug-in says itself which NF it is
   }
-  NfEntry entry{config, std::move(made.instance)};
-  entry.content = content_of(config, made.files);
+  NfEntry entry{std::move(config), std::move(made.instance)};
+  entry.content = content_of(entry.config, made.files);
   if (options_->sharing && is_isolated) {  // the cost of an NF with files too long to be known is unknown
-    entry.key = entry.content ? entry.content->key : chain::NfKey{config.type, {}};
+    entry.key = entry.content ? entry.content->key : chain::NfKey{entry.config.type, {}};
   } else if (options_->sharing) {
-    entry.key = diagnostics.take(chain::key_of(config, made.files));
+    entry.key = diagnostics.take(chain::key_of(entry.config, made.files));
   }
   entry.files = std::move(made.files);
   entry.keys = std::move(made.keys);
-  if (is_isolated) {
-    config.on = plan::Processor::kCpu;  // as far as this process is concerned
-  }
   return entry;
 }
 

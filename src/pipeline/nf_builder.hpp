@@ -40,16 +40,15 @@ class NfBuilder {
   Result<std::vector<std::unique_ptr<nf::Instance>>> replicate(std::span<const chain::NfConfig> group,
                                                                std::span<nf::Instance* const> first,
                                                                nf::Shard shard) const;
-  /// Creates all NFs of the chain, or keeps them, in all shards, and checks their files and keys. Sets in `chain`, the
-  /// chain of this builder, the types of plug-ins, and `on: cpu` for NFs in processes. Errors of all NFs are in one;
-  /// also as chain::check_files(), chain::check_keys(), chain::check_new_keys() and chain::next_node_tables();
-  /// Cancelled. `flow_key`: of the pipeline.
-  Result<Pipeline> make_all(chain::ChainConfig& chain, std::uint64_t flow_key) const;
+  /// Creates all NFs of the chain, or keeps them, in all shards, and checks their files and keys. The entries of
+  /// plug-ins have their types. Errors of all NFs are in one; also as chain::check_files(), chain::check_keys(),
+  /// chain::check_new_keys() and chain::data_path_of(); Cancelled. `flow_key`: of the pipeline.
+  Result<Pipeline> make_all(std::uint64_t flow_key) const;
 
  private:
-  Result<std::vector<NfEntry>> make_first(chain::ChainConfig& chain) const;
+  Result<std::vector<NfEntry>> make_first() const;
   MadeNf keep(chain::NfConfig const& config, NfEntry const& before) const;
-  NfEntry entry_of(chain::NfConfig& config, MadeNf made, chain::Diagnostics& diagnostics) const;
+  NfEntry entry_of(chain::NfConfig config, MadeNf made, chain::Diagnostics& diagnostics) const;
   Result<Pipeline> divide(std::vector<NfEntry> first, std::uint64_t flow_key) const;
   Status replicate_segment(std::span<const NfEntry> first, std::uint32_t shard, Segment& segment) const;
 

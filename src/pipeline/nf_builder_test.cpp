@@ -90,9 +90,7 @@ class NfBuilderTest : public ::testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     return *std::move(config);
   }
-  Result<Pipeline> make(chain::ChainConfig& config) {
-    return NfBuilder(config, options_, registry_).make_all(config, 7);
-  }
+  Result<Pipeline> make(chain::ChainConfig& config) { return NfBuilder(config, options_, registry_).make_all(7); }
 
   nf::Registry registry_;
   RunOptions options_;

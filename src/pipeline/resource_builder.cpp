@@ -15,10 +15,6 @@
 namespace catena::runtime {
 
 Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
-  chain::ChainConfig placed = chain_;
-  for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
-    placed.nfs[nf].on = pipeline_.first_of(nf).config.on;  // in a process of its own an NF has launches, too
-  }
   chain::DataPath const& path = pipeline_.path();
   if (options_.make_pool) {
     for (std::uint32_t i = 0; i < path.pools(); ++i) {
@@ -31,7 +27,7 @@ Result<std::vector<chain::FlowLimits>> ResourceBuilder::make_pools() {
     CATENA_RETURN_IF_ERROR(ends_.make_pools(path.pools(), size, before_ == nullptr ? nullptr : before_->ends));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<chain::FlowLimits> limits,
-                          chain::flow_limits(placed, placed.tuning.unit_packets));
+                          chain::flow_limits(chain_, chain_.tuning.unit_packets));
   make_queues(chain_.flow.mode == chain::FlowMode::kVanilla);
   return limits;
 }

@@ -141,7 +141,7 @@ Status Session::make_nfs(RunOptions& options, nf::Registry const& registry, std:
   // flows stay in the shards that know them
   const std::uint64_t flow_key = takeover_ ? takeover_->before().pipeline->flow_key()
                                            : std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
-  CATENA_ASSIGN_OR_RETURN(pipeline_, nfs.make_all(config_, flow_key));
+  CATENA_ASSIGN_OR_RETURN(pipeline_, nfs.make_all(flow_key));
   CATENA_RETURN_IF_ERROR(opens_first ? absl::OkStatus() : open_devices());
   if (options.sharing) {
     const bool is_used_elsewhere = std::ranges::any_of(
@@ -187,7 +187,8 @@ Session::~Session() {
 bool Session::wants_device() const {
   const bool is_open = placement_.placement() == nullptr;
   return std::ranges::any_of(config_.nfs, [is_open](chain::NfConfig const& entry) {
-    return entry.on == plan::Processor::kGpu || (is_open && entry.is_auto);
+    const bool is_here = entry.isolation != chain::Isolation::kProcess;
+    return (entry.on == plan::Processor::kGpu && is_here) || (is_open && entry.is_auto);
   });
 }
 
