@@ -37,16 +37,14 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
                                                  nf::Registry const& registry, std::stop_token const& give_up,
                                                  std::optional<PreviousPipeline> before) {
   Session* const previous = before ? before->session : nullptr;
-  std::unique_lock<std::mutex> as_it_is;          // the previous session, while this one is made
-  std::shared_ptr<device::Device> shared_device;  // null: nothing is shared
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, with_nfs(std::move(config), run_options, registry, give_up,
-                                                                     std::move(before), as_it_is, shared_device));
+  CATENA_ASSIGN_OR_RETURN(Draft draft, with_nfs(std::move(config), run_options, registry, give_up, std::move(before)));
+  std::unique_ptr<Session>& session = draft.session;
   const nf::RunContext context = run_context_of(session->config_, session->options_, run_options.new_keys);
   if (session->takeover_) {
     CATENA_RETURN_IF_ERROR(session->takeover_->pair(context));
   }
-  CATENA_RETURN_IF_ERROR(session->make_resources(shared_device.get()));
-  shared_device.reset();
+  CATENA_RETURN_IF_ERROR(session->make_resources(draft.shared.get()));
+  draft.shared.reset();
   CATENA_RETURN_IF_ERROR(
       session->flow_->connect(session->config_.flow.signals, previous != nullptr ? previous->flow_.get() : nullptr));
   CATENA_RETURN_IF_ERROR(session->open(context, give_up));
@@ -54,17 +52,15 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, RunO
   if (previous != nullptr) {
     session->telemetry_.continue_from(previous->telemetry_, session->shared_series(*previous));
   }
-  return session;
+  return std::move(session);
 }
 
 Result<ReplacementPreview> Session::preview_replacement(chain::ChainConfig config, RunOptions const& options,
                                                         nf::Registry const& registry, std::stop_token const& give_up,
                                                         PreviousPipeline before) {
-  std::unique_lock<std::mutex> as_it_is;
-  std::shared_ptr<device::Device> shared_device;
-  CATENA_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Session> session,
-      with_nfs(std::move(config), options, registry, give_up, std::move(before), as_it_is, shared_device));
+  CATENA_ASSIGN_OR_RETURN(const Draft draft,
+                          with_nfs(std::move(config), options, registry, give_up, std::move(before)));
+  std::unique_ptr<Session> const& session = draft.session;
   nf::RunContext context = run_context_of(session->config_, session->options_, options.new_keys);
   context.is_trial = true;
   CATENA_RETURN_IF_ERROR(session->takeover_->pair(context));
@@ -76,28 +72,26 @@ Result<ReplacementPreview> Session::preview_replacement(chain::ChainConfig confi
   return ReplacementPreview{session->describe_changes(false), session->takeover_->restarted()};
 }
 
-/// A session with its NFs, which are not started, and without ports. `as_it_is`: keeps the previous session unchanged.
-/// `shared`: as in make_nfs().
-Result<std::unique_ptr<Session>> Session::with_nfs(chain::ChainConfig config, RunOptions options,
-                                                   nf::Registry const& registry, std::stop_token const& give_up,
-                                                   std::optional<PreviousPipeline> before,
-                                                   std::unique_lock<std::mutex>& as_it_is,
-                                                   std::shared_ptr<device::Device>& shared) {
+/// A session with its NFs, which are not started, and without ports.
+Result<Session::Draft> Session::with_nfs(chain::ChainConfig config, RunOptions options, nf::Registry const& registry,
+                                         std::stop_token const& give_up, std::optional<PreviousPipeline> before) {
   options.processes.give_up = give_up;
   options.opens_rx = !options.make_source;
   options.opens_tx = !options.make_sink;
-  std::unique_ptr<Session> session(new Session(options));
+  Draft draft;
+  std::unique_ptr<Session>& session = draft.session;
+  session.reset(new Session(options));
   session->config_ = std::move(config);
   if (before) {
-    CATENA_ASSIGN_OR_RETURN(as_it_is, before->session->lock_settled());
+    CATENA_ASSIGN_OR_RETURN(draft.as_it_is, before->session->lock_settled());
     CATENA_RETURN_IF_ERROR(session->can_replace(*before->session));
     session->takeover_.emplace(before->session->takeover_parts(), session->takeover_parts(), std::move(before->hold));
   }
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
-  CATENA_RETURN_IF_ERROR(session->make_nfs(options, registry, shared));
+  CATENA_RETURN_IF_ERROR(session->make_nfs(options, registry, draft.shared));
   session->options_ = std::move(options);
   session->options_.new_keys.clear();  // for this start, and for no session or change that comes after it
-  return session;
+  return draft;
 }
 
 /// FailedPrecondition if an NF restarts whose folder, kept between runs, is used by the running chain.

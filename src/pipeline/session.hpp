@@ -120,11 +120,14 @@ class Session {
  private:
   explicit Session(RunOptions const& options)
       : devices_(options.open_device), telemetry_(options.trace || !options.trace_path.empty()) {}
-  static Result<std::unique_ptr<Session>> with_nfs(chain::ChainConfig config, RunOptions options,
-                                                   nf::Registry const& registry, std::stop_token const& give_up,
-                                                   std::optional<PreviousPipeline> before,
-                                                   std::unique_lock<std::mutex>& as_it_is,
-                                                   std::shared_ptr<device::Device>& shared);
+  /// A session being made. Its end comes before that of the lock.
+  struct Draft {
+    std::unique_lock<std::mutex> as_it_is = {};        ///< keeps the previous session unchanged
+    std::shared_ptr<device::Device> shared = nullptr;  ///< as in make_nfs()
+    std::unique_ptr<Session> session = nullptr;
+  };
+  static Result<Draft> with_nfs(chain::ChainConfig config, RunOptions options, nf::Registry const& registry,
+                                std::stop_token const& give_up, std::optional<PreviousPipeline> before);
   Status check_kept_folders(nf::Registry const& registry) const;
   Status make_nfs(RunOptions& options, nf::Registry const& registry, std::shared_ptr<device::Device>& shared);
   Status make_resources(device::Device* shared);
