@@ -7,6 +7,7 @@
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/flow_control.hpp"
 #include "pipeline/host_stages.hpp"
+#include "pipeline/isolation/isolated_nf.hpp"
 #include "pipeline/stage.hpp"
 
 #include <cstddef>
@@ -19,8 +20,9 @@ namespace catena::runtime {
 struct CountedNf {
   std::size_t shard = 0;
   nf::Instance* instance = nullptr;
-  PacketStage const* stage = nullptr;  ///< null: an earlier NF in the same process has the stage
-  bool is_kept = false;                ///< it still processes packets of the chain before, and cannot be asked
+  nf_process::IsolatedNf const* isolated = nullptr;  ///< as in NfEntry
+  PacketStage const* stage = nullptr;                ///< null: an earlier NF in the same process has the stage
+  bool is_kept = false;  ///< it still processes packets of the chain before, and cannot be asked
 };
 
 /// A branch of a graph in one shard.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/counts.hpp"
 
-#include "pipeline/isolation.hpp"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,13 +61,14 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kTransferPackets, {name}, of.transfers.packets);
   counts.add(counts::kTransferBytes, {name, {"direction", "h2d"}}, of.transfers.bytes_to_device);
   counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);
-  if (auto const* isolated = dynamic_cast<nf_process::IsolatedNf const*>(&nf.nf()); isolated != nullptr) {
-    counts.add(counts::kProcessRestarts, {name}, isolated->process().restarts());
-    counts.add(counts::kProcessRefusals, {name}, isolated->process().refusals());
-  }
   for (nf::Statistic const& statistic : nf.board().read()) {
     counts.add(counts::kStatistic, {name, {"name", statistic.name}}, statistic.value);
   }
+}
+
+void collect(std::string const& nf, nf_process::NfProcess const& process, Snapshot& counts) {
+  counts.add(counts::kProcessRestarts, {{"nf", nf}}, process.restarts());
+  counts.add(counts::kProcessRefusals, {{"nf", nf}}, process.refusals());
 }
 
 void collect(ClassifierStage const& classifier, std::span<const std::string> nfs, Snapshot& counts) {

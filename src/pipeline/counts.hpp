@@ -8,6 +8,7 @@
 #include "pipeline/device_recovery.hpp"
 #include "pipeline/flow_signals.hpp"
 #include "pipeline/host_stages.hpp"
+#include "pipeline/isolation/process.hpp"
 
 #include <span>
 #include <string>
@@ -73,6 +74,8 @@ inline constexpr std::string_view kDeviceReturns = "catena_device_returns_total"
 // Each adds the counts of its argument, from any thread.
 void collect(RxStage const& rx, metrics::Snapshot& counts);
 void collect(nf::Instance& nf, metrics::Snapshot& counts);
+/// `nf`: the name of an NF in the process.
+void collect(std::string const& nf, nf_process::NfProcess const& process, metrics::Snapshot& counts);
 /// `nfs`: names of the NFs by their numbers.
 void collect(ClassifierStage const& classifier, std::span<const std::string> nfs, metrics::Snapshot& counts);
 void collect(TxStage const& tx, metrics::Snapshot& counts);

@@ -227,6 +227,7 @@ Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group
     const auto keys = static_cast<std::ptrdiff_t>(collector.keys().size());
     outputs.push_back(outputs_of(config, registry, collector));
     all.push_back({nullptr,
+                   nullptr,
                    {collector.files().begin() + files, collector.files().end()},
                    {collector.keys().begin() + keys, collector.keys().end()}});
     CATENA_RETURN_IF_ERROR(chain::check_written_for_process(all.back().files));
@@ -249,6 +250,7 @@ Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group
   for (std::size_t i = 0; i < group.size(); ++i) {
     nfs[i]->set_sharding(sharding);
     nf::Descriptor const& descriptor = nfs[i]->descriptor();
+    all[i].isolated = nfs[i].get();
     all[i].instance = std::make_unique<nf::Instance>(group[i].name, descriptor, std::move(nfs[i]),
                                                      nf::OnUnsupported::kPass, !options.record_path.empty());
   }

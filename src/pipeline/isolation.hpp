@@ -27,8 +27,9 @@ bool needs_servers(chain::ChainConfig const& chain);
 /// A new NF.
 struct MadeNf {
   std::unique_ptr<nf::Instance> instance = nullptr;
-  std::vector<nf::NamedFile> files = {};  ///< named by its configuration
-  std::vector<nf::NamedKey> keys = {};    ///< its encryption keys
+  nf_process::IsolatedNf* isolated = nullptr;  ///< the NF of `instance`, if it is in a separate process; else null
+  std::vector<nf::NamedFile> files = {};       ///< named by its configuration
+  std::vector<nf::NamedKey> keys = {};         ///< its encryption keys
 };
 
 /// Starts the process of an NF, or of the NFs of a group (see chain::group_of()). They may write the outputs named by
@@ -42,11 +43,6 @@ Result<std::vector<MadeNf>> make_isolated(std::span<const chain::NfConfig> group
 
 /// Whether the NF is on a GPU, in a process of its own.
 bool is_on_own_gpu(chain::NfConfig const& config);
-
-/// Null: the NF is in this process.
-inline nf_process::IsolatedNf* as_isolated(nf::Instance& instance) {
-  return dynamic_cast<nf_process::IsolatedNf*>(&instance.nf());
-}
 
 /// Whether both descriptors are interchangeable: names of drop reasons are taken from the first.
 bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other);

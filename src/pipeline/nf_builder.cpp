@@ -47,10 +47,10 @@ std::vector<nf::Instance*> instances_of(std::span<const NfEntry> entries) {
 
 /// The NFs from the first one on which are in one process with it.
 std::span<const NfEntry> group_in(std::span<const NfEntry> entries) {
-  auto const* const first = as_isolated(*entries.front().instance);
+  nf_process::IsolatedNf const* const first = entries.front().isolated;
   std::size_t size = 1;
   while (first != nullptr && size < entries.size()) {
-    auto const* const next = as_isolated(*entries[size].instance);
+    nf_process::IsolatedNf const* const next = entries[size].isolated;
     if (next == nullptr || &next->process() != &first->process()) {
       break;
     }
@@ -98,19 +98,19 @@ Result<std::vector<MadeNf>> NfBuilder::make(std::span<const chain::NfConfig> gro
   keep_alerts_for(*options_, *instance);
   std::vector<MadeNf> made;
   made.push_back({std::move(instance),
+                  nullptr,
                   {collector.files().begin() + files, collector.files().end()},
                   {collector.keys().begin() + keys, collector.keys().end()}});
   return made;
 }
 
-Result<std::vector<std::unique_ptr<nf::Instance>>> NfBuilder::replicate(std::span<const chain::NfConfig> group,
-                                                                        std::span<nf::Instance* const> first,
-                                                                        nf::Shard shard) const {
-  std::vector<std::unique_ptr<nf::Instance>> instances;
+Result<std::vector<MadeNf>> NfBuilder::replicate(std::span<const chain::NfConfig> group,
+                                                 std::span<nf::Instance* const> first, nf::Shard shard) const {
   if (group.front().isolation != chain::Isolation::kProcess) {
-    CATENA_ASSIGN_OR_RETURN(instances.emplace_back(), chain::replicate(group.front(), *first.front(), shard));
-    keep_alerts_for(*options_, *instances.back());
-    return instances;
+    std::vector<MadeNf> alone(1);
+    CATENA_ASSIGN_OR_RETURN(alone.front().instance, chain::replicate(group.front(), *first.front(), shard));
+    keep_alerts_for(*options_, *alone.front().instance);
+    return alone;
   }
   const nf::NamedFiles same_as_the_first_ones;
   CATENA_ASSIGN_OR_RETURN(std::vector<MadeNf> made,
@@ -121,9 +121,8 @@ Result<std::vector<std::unique_ptr<nf::Instance>>> NfBuilder::replicate(std::spa
       return absl::DataLossError(
           concat(group[i].position, ": NF '", first[i]->name(), "' reports a different NF in another process"));
     }
-    instances.push_back(std::move(made[i].instance));
   }
-  return instances;
+  return made;
 }
 
 Result<Pipeline> NfBuilder::make_all(std::uint64_t flow_key) const {
@@ -188,7 +187,7 @@ MadeNf NfBuilder::keep(chain::NfConfig const& config, NfEntry const& before) con
   return {std::make_unique<nf::Instance>(config.name, descriptor, before.instance->shared_nf(), on_unsupported,
                                          before.instance->outcome().recording(),
                                          is_isolated ? nf::LinkLocal::kPass : config.link_local),
-          before.files, before.keys};
+          before.isolated, before.files, before.keys};
 }
 
 /// Without an instance for an NF that could not be made.
@@ -200,7 +199,7 @@ NfEntry NfBuilder::entry_of(chain::NfConfig config, MadeNf made, chain::Diagnost
   if (is_isolated) {
     config.type = made.instance->descriptor().type;  // a plug-in says itself which NF it is
   }
-  NfEntry entry{std::move(config), std::move(made.instance)};
+  NfEntry entry{std::move(config), std::move(made.instance), made.isolated};
   entry.content = content_of(entry.config, made.files);
   if (options_->sharing && is_isolated) {  // the cost of an NF with files too long to be known is unknown
     entry.key = entry.content ? entry.content->key : chain::NfKey{entry.config.type, {}};
@@ -252,14 +251,15 @@ Status NfBuilder::replicate_segment(std::span<const NfEntry> first, std::uint32_
       for (chain::NfConfig& config : configs) {
         const std::size_t nf = segment.part.first + nfs.size();
         NfEntry& before = *replan_->running().entries()[*replan_->kept(nf)][shard];
-        NfEntry& entry = nfs.emplace_back(NfEntry{config, keep(config, before).instance});
+        MadeNf kept = keep(config, before);
+        NfEntry& entry = nfs.emplace_back(NfEntry{config, std::move(kept.instance), kept.isolated});
         entry.is_kept = true;
       }
       continue;
     }
-    CATENA_ASSIGN_OR_RETURN(auto instances, replicate(configs, of_first, {shard, segment.part.shards}));
+    CATENA_ASSIGN_OR_RETURN(std::vector<MadeNf> made, replicate(configs, of_first, {shard, segment.part.shards}));
     for (std::size_t i = 0; i < configs.size(); ++i) {
-      nfs.push_back({std::move(configs[i]), std::move(instances[i])});
+      nfs.push_back({std::move(configs[i]), std::move(made[i].instance), made[i].isolated});
     }
   }
   return absl::OkStatus();
@@ -292,8 +292,7 @@ void prepare_processes(Pipeline const& pipeline, chain::ChainConfig const& chain
                        bool is_shared) {
   for (std::size_t nf = 0; nf < pipeline.entries().size(); ++nf) {
     NfEntry const& first = pipeline.first_of(nf);
-    auto const* const isolated = as_isolated(*first.instance);
-    if (isolated == nullptr || isolated->number() != 0 || first.is_kept) {
+    if (first.isolated == nullptr || first.isolated->number() != 0 || first.is_kept) {
       continue;
     }
     std::vector<chain::NfConfig> group;
@@ -305,7 +304,7 @@ void prepare_processes(Pipeline const& pipeline, chain::ChainConfig const& chain
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       setup.shard = {shard, shards};
       setup.device = device::to_string(chain.devices[shard % chain.devices.size()]);
-      as_isolated(*pipeline.entries()[nf][shard]->instance)->prepare(setup);
+      pipeline.entries()[nf][shard]->isolated->prepare(setup);
     }
   }
 }
@@ -320,7 +319,7 @@ Status start_nfs(Pipeline const& pipeline, nf::RunContext const& context, Takeov
     }
     if (const Status status = start_nf(*persistent, entry.instance->nf(), context); !status.ok()) {
       // a process's errors have their position
-      first_error = as_isolated(*entry.instance) != nullptr
+      first_error = entry.isolated != nullptr
                         ? status
                         : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
                                                        "': ", std::string(status.message())));

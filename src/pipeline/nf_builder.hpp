@@ -37,9 +37,8 @@ class NfBuilder {
   Result<std::vector<MadeNf>> make(std::span<const chain::NfConfig> group, nf::NamedFiles const& collector) const;
   /// Creates the same NFs for another shard; `first`: of the first shard. Errors: as make(); DataLoss if a process
   /// reports other NFs.
-  Result<std::vector<std::unique_ptr<nf::Instance>>> replicate(std::span<const chain::NfConfig> group,
-                                                               std::span<nf::Instance* const> first,
-                                                               nf::Shard shard) const;
+  Result<std::vector<MadeNf>> replicate(std::span<const chain::NfConfig> group, std::span<nf::Instance* const> first,
+                                        nf::Shard shard) const;
   /// Creates all NFs of the chain, or keeps them, in all shards, and checks their files and keys. The entries of
   /// plug-ins have their types. Errors of all NFs are in one; also as chain::check_files(), chain::check_keys(),
   /// chain::check_new_keys() and chain::data_path_of(); Cancelled. `flow_key`: of the pipeline.

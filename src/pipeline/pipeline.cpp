@@ -110,7 +110,7 @@ CountedParts Pipeline::counted_parts() const {
     parts.names.push_back(entries.front()->config.name);
   }
   for_each_entry([&parts](std::size_t shard, NfEntry const& entry) {
-    parts.nfs.push_back({shard, entry.instance.get(), entry.stage, entry.is_kept});
+    parts.nfs.push_back({shard, entry.instance.get(), entry.isolated, entry.stage, entry.is_kept});
   });
   return parts;
 }

@@ -13,6 +13,7 @@
 #include "pipeline/device_stage.hpp"
 #include "pipeline/flow_paths.hpp"
 #include "pipeline/host_stages.hpp"
+#include "pipeline/isolation/isolated_nf.hpp"
 #include "pipeline/nf_making.hpp"
 #include "pipeline/process_stage.hpp"
 #include "pipeline/shard_map.hpp"
@@ -35,6 +36,7 @@ namespace catena::runtime {
 struct NfEntry {
   chain::NfConfig config;
   std::unique_ptr<nf::Instance> instance;
+  nf_process::IsolatedNf* isolated = nullptr;      ///< the NF of `instance`, in a separate process; null: it is here
   bool is_kept = false;                            ///< another instance of the chain before has the same NF
   DeviceStage* device_stage = nullptr;             ///< null: on the CPU
   ProcessStage* process_stage = nullptr;           ///< null: in this process, or an earlier NF has the stage

@@ -80,7 +80,7 @@ bool Replan::can_keep(std::size_t first, std::size_t end, std::span<const std::o
     return next_->nfs[first].on == plan::Processor::kCpu;
   }
   return std::ranges::equal(now_->devices, next_->devices, {}, device::to_string, device::to_string) &&
-         are_alike(as_isolated(*running_->first_of(before.first).instance)->process().setup(),
+         are_alike(running_->first_of(before.first).isolated->process().setup(),
                    process_setup({&next_->nfs[first], end - first}, *next_, options, false));
 }
 

@@ -113,9 +113,8 @@ std::vector<std::string> Session::restarted_nfs_of(chain::ChainConfig const& nex
   std::vector<std::string> restarted;
   for (std::size_t nf = 0; nf < pipeline_.entries().size(); ++nf) {
     NfEntry const& entry = pipeline_.first_of(nf);
-    auto const* const isolated = as_isolated(*entry.instance);
-    const bool has_state =
-        isolated != nullptr ? isolated->has_state() : entry.instance->descriptor().sharding != nf::Sharding::kPacket;
+    const bool has_state = entry.isolated != nullptr ? entry.isolated->has_state()
+                                                     : entry.instance->descriptor().sharding != nf::Sharding::kPacket;
     const bool is_in_next = std::ranges::find(next.nfs, entry.config.name, &chain::NfConfig::name) != next.nfs.end();
     if (has_state && is_in_next && !(keeps_state && keeps_folder(entry.config, registry))) {
       restarted.push_back(entry.config.name);

@@ -26,7 +26,7 @@ std::string describe(device::DeviceInfo const& info) { return concat(info.name, 
 std::vector<NfProcessReport> processes_of(std::span<NfEntry* const> entries) {
   std::vector<NfProcessReport> processes;
   for (std::size_t shard = 0; shard < entries.size(); ++shard) {
-    if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {
+    if (nf_process::IsolatedNf const* isolated = entries[shard]->isolated; isolated != nullptr) {
       processes.push_back({static_cast<std::uint32_t>(shard), isolated->process().pid()});
     }
   }
@@ -53,7 +53,7 @@ std::optional<plan::Plan> Session::plan() const {
 EarlierCounts::IsShared Session::shared_series(Session const& before) const {
   std::set<std::string> processes;
   pipeline_.for_each_entry([&processes](std::size_t /*shard*/, NfEntry const& entry) {
-    if (entry.is_kept && as_isolated(*entry.instance) != nullptr) {
+    if (entry.is_kept && entry.isolated != nullptr) {
       processes.insert(entry.config.name);
     }
   });
@@ -157,7 +157,7 @@ std::vector<std::string> Session::start_report() const {
       line += detail.starts_with(nf::kWarning) ? std::string() : concat("\n           ", detail);
     }
     for (std::size_t shard = 1; shard < entries.size(); ++shard) {
-      if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {
+      if (nf_process::IsolatedNf const* isolated = entries[shard]->isolated; isolated != nullptr) {
         line += concat("\n           ", isolated->where(), " for shard ", shard);
       }
     }
@@ -281,7 +281,7 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
       const std::vector<std::string> lines = entry->instance->nf().end_report();
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());
     }
-    if (auto* isolated = as_isolated(*first.instance); isolated != nullptr) {
+    if (nf_process::IsolatedNf const* isolated = first.isolated; isolated != nullptr) {
       for (auto const& [reason, count] : isolated->process().refused_rules(isolated->number())) {
         row.refused_rules.push_back({reason, count});
       }

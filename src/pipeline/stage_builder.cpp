@@ -148,9 +148,9 @@ Status StageBuilder::add_nf_stage(Segment& segment, std::size_t shard, std::size
   memory::UnitQueue& out = segment.shards[shard].queues[segment.topology.after_nf(number)];
   const std::string suffix = suffix_of(shard, segment.shards.size() > 1);
   const std::optional<io::LiveClock> live_clock = ends_.sources().front()->live_clock();
-  if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
-    if (isolated->number() == 0) {
-      add_process_stage(segment, shard, number, isolated->process());
+  if (entry.isolated != nullptr) {
+    if (entry.isolated->number() == 0) {
+      add_process_stage(segment, shard, number, entry.isolated->process());
     }
     return absl::OkStatus();
   }

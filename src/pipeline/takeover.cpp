@@ -57,7 +57,7 @@ Status Takeover::pair(nf::RunContext const& context) {
     if (mine.is_kept) {
       continue;
     }
-    if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
+    if (mine.isolated != nullptr && mine.isolated->number() == 0) {
       pair_processes(nf);
     }
     CATENA_RETURN_IF_ERROR(pair_nf(nf, context));
@@ -73,8 +73,8 @@ Status Takeover::pair_nf(std::size_t nf, nf::RunContext const& context) {
     return absl::OkStatus();
   }
   NfEntry const& now = before_.pipeline->first_of(*theirs);
-  const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*now.instance) != nullptr;
-  if (is_isolated && is_paired_process(*mine.instance)) {
+  const bool is_isolated = mine.isolated != nullptr || now.isolated != nullptr;
+  if (is_isolated && is_paired_process(mine)) {
     return absl::OkStatus();
   }
   if (is_isolated || now.config.type != mine.config.type) {
@@ -109,7 +109,7 @@ void Takeover::pair_processes(std::size_t first) {
   std::vector<NfEntry*> const& before = running.entries()[*theirs];
   const std::size_t nfs = chain::group_of(*next_.config, first).end - first;
   const chain::NfGroup group = chain::group_of(*before_.config, *theirs);
-  if (as_isolated(*before.front()->instance) == nullptr || group.first != *theirs || group.end - *theirs != nfs) {
+  if (before.front()->isolated == nullptr || group.first != *theirs || group.end - *theirs != nfs) {
     return;
   }
   std::vector<bool> has_state;
@@ -119,7 +119,7 @@ void Takeover::pair_processes(std::size_t first) {
     if (mine.config.name != now.config.name || mine.config.type != now.config.type) {
       return;
     }
-    has_state.push_back(as_isolated(*now.instance)->has_state());
+    has_state.push_back(now.isolated->has_state());
   }
   if (std::ranges::find(has_state, true) == has_state.end() ||
       (before.size() > 1 && (next_.pipeline->is_divided_by_nf() || running.is_divided_by_nf()))) {
@@ -127,11 +127,11 @@ void Takeover::pair_processes(std::size_t first) {
   }
   std::vector<ProcessPair> pairs;
   for (std::size_t shard = 0; shard < next.size(); ++shard) {
-    nf_process::NfProcess& now = as_isolated(*before[shard]->instance)->process();
+    nf_process::NfProcess& now = before[shard]->isolated->process();
     if (!now.can_transfer_state(has_state)) {
       return;
     }
-    pairs.push_back({&as_isolated(*next[shard]->instance)->process(), &now, first});
+    pairs.push_back({&next[shard]->isolated->process(), &now, first});
   }
   for (ProcessPair const& each : pairs) {
     each.next->start_replacement();
@@ -139,10 +139,9 @@ void Takeover::pair_processes(std::size_t first) {
   }
 }
 
-bool Takeover::is_paired_process(nf::Instance const& next) const {
-  auto const* const isolated = dynamic_cast<nf_process::IsolatedNf const*>(&next.nf());
-  return isolated != nullptr &&
-         std::ranges::find(processes_, &isolated->process(), &ProcessPair::next) != processes_.end();
+bool Takeover::is_paired_process(NfEntry const& next) const {
+  return next.isolated != nullptr &&
+         std::ranges::find(processes_, &next.isolated->process(), &ProcessPair::next) != processes_.end();
 }
 
 bool Takeover::is_paired(nf::Instance const& next) const {
@@ -271,7 +270,7 @@ void Takeover::migrate_state() {
     const std::vector<Status> said = each.next->start_status();
     for (std::size_t nf = 0; nf < said.size(); ++nf) {
       NfEntry const& entry = next_.pipeline->first_of(each.first + nf);
-      if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
+      if (!said[nf].ok() && entry.isolated->has_state()) {
         spdlog::warn("{}: NF '{}' restarts without its previous state: {}", entry.config.position, entry.config.name,
                      std::string(said[nf].message()));
       }

@@ -86,7 +86,7 @@ class Takeover {
   std::optional<std::size_t> position_before(std::string_view name) const;
   Status pair_nf(std::size_t nf, nf::RunContext const& context);
   void pair_processes(std::size_t first);
-  bool is_paired_process(nf::Instance const& next) const;
+  bool is_paired_process(NfEntry const& next) const;
   std::uint32_t slots_for_previous(std::size_t pool) const;
   template <typename Visit>
   void visit_kept_processes(Visit visit) const;

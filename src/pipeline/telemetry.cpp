@@ -60,6 +60,11 @@ void Telemetry::watch(CountedParts const& parts) {
   for (CountedNf const& nf : parts.nfs) {
     metrics_.add(of_shard(nf.shard),
                  [instance = nf.instance](metrics::Snapshot& counts) { collect(*instance, counts); });
+    if (nf.isolated != nullptr) {
+      metrics_.add(of_shard(nf.shard), [name = nf.instance->name(), isolated = nf.isolated](metrics::Snapshot& counts) {
+        collect(name, isolated->process(), counts);
+      });
+    }
   }
   parts.flow->register_counts(metrics_);
   add_ends(metrics_, parts.rx, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });

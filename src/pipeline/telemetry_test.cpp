@@ -75,7 +75,7 @@ class SmallChain {
     nf_.worked(30, 70);
   }
   void add_to(CountedParts& parts) {
-    parts.nfs.push_back({parts.rx.size(), &instance_, &nf_});
+    parts.nfs.push_back({parts.rx.size(), &instance_, nullptr, &nf_});
     parts.rx.push_back(&rx_);
     parts.tx.push_back(&tx_);
     parts.pools.push_back(pool_.get());
