@@ -26,9 +26,24 @@ bool UnitJoiner::join(memory::Unit& unit) {
   return true;
 }
 
-bool UnitJoiner::is_due() const {
-  return held_ != nullptr &&
-         (held_->count == pool_->unit_packets() || pool_->free_units() >= pool_->arena().units() / 2);
+bool UnitJoiner::is_due() {
+  if (held_ == nullptr || held_->count == pool_->unit_packets()) {
+    return held_ != nullptr;
+  }
+  std::chrono::steady_clock::duration wait = std::chrono::milliseconds(1);
+  const std::uint32_t free = std::max(1U, pool_->free_units());
+  const std::uint32_t scarce = pool_->arena().units() / 2;
+  if (free >= scarce) {
+    return true;
+  }
+  for (std::uint32_t part = scarce / 2; part >= free; part /= 2) {
+    wait *= 2;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (since_ == std::chrono::steady_clock::time_point()) {
+    since_ = now;
+  }
+  return now - since_ >= wait;
 }
 
 }  // namespace catena::runtime

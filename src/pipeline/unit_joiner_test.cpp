@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace catena::runtime {
@@ -100,6 +102,23 @@ TEST_F(UnitJoinerTest, units_that_do_not_fit_together_stay_apart) {
   memory::Unit* const of_device = unit_of(1, 40);
   of_device->device_epoch = 1;
   EXPECT_FALSE(joiner.join(*of_device)) << "the device has newer data of it";
+}
+
+// a branch of a graph may stall, and the others not
+TEST_F(UnitJoinerTest, a_unit_waits_for_others_no_longer_than_a_moment) {
+  make_units_scarce();
+  UnitJoiner joiner(*pool_, nullptr);
+  joiner.hold(unit_of(1, 0));
+  EXPECT_FALSE(joiner.is_due());
+  bool is_due = false;
+  for (int i = 0; i < 5000 && !is_due; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    is_due = joiner.is_due();
+  }
+  EXPECT_TRUE(is_due);
+  joiner.take();
+  joiner.hold(unit_of(1, 1));
+  EXPECT_FALSE(joiner.is_due()) << "each by itself";
 }
 
 TEST_F(UnitJoinerTest, arrivals_stay_with_their_packets) {
