@@ -40,7 +40,9 @@ void ResourceBuilder::make_queues(bool drops_at_tail) {
       chain::Topology const& topology = segment.topology;
       std::uint32_t before_nfs = 0;  // pushers of all rings of NFs
       for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
-        before_nfs += topology.pushers(topology.before_nf(nf));
+        // no unit is in the rings between the NFs of a process
+        const bool has_ring = shard.nfs[nf].isolated == nullptr || shard.nfs[nf].isolated->number() == 0;
+        before_nfs += has_ring ? topology.pushers(topology.before_nf(nf)) : 0;
       }
       for (std::uint32_t queue = 0; queue < topology.queues(); ++queue) {
         const bool gets_refused = drops_at_tail && queue == topology.last();

@@ -254,6 +254,15 @@ class Groups(NfProcessTest):
                 break
         self.assertEqual([(part["nf"], part["taken"]) for part in parts], [(nf, True) for nf in ("fw", "ids", "vpn")])
 
+    def test_a_chain_with_bounded_rings_ends_with_its_source(self):
+        rx = "{generator: {rate: 20000, count: 1000}}"
+        for mode in ("vanilla", "backpressure"):
+            with self.subTest(mode):
+                file = self.chain(GROUP, NFS, rx=rx)
+                text = file.read_text().replace("  nfs:", f"  flow: {{mode: {mode}}}\n  nfs:", 1)
+                file.write_text(text)
+                self.assertEqual(self.run_chain(file)["rx"]["received_packets"], 1000)
+
     def test_some_neighbours_may_share_one(self):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
