@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 namespace catena::service {
@@ -30,6 +31,15 @@ std::string client_text(AuditRecord const& record) {
   const std::string_view comma = record.role.empty() || process.empty() ? "" : ", ";
   const std::string text = concat(record.role, comma, process);
   return text.empty() ? text : concat(" (", text, ")");
+}
+
+/// The name for a text between quotes, which it cannot end.
+std::string quotable(std::string const& name) {
+  std::string text;
+  for (const char each : std::string_view(name).substr(0, kMaxNameBytes)) {
+    text += each == '\'' || each == '\\' ? concat("\\", std::string(1, each)) : std::string(1, each);
+  }
+  return text;
 }
 
 std::string line_of(AuditRecord const& record) {
@@ -107,8 +117,8 @@ void AuditLog::add(AuditRecord const& record) {
 }
 
 void AuditLog::append(AuditRecord const& record) {
-  spdlog::info("audit: {} of '{}' by user {}{}: {}{}{}", record.operation, record.chain.substr(0, kMaxNameBytes),
-               record.uid, client_text(record), record.status,
+  spdlog::info("audit: {} of '{}' by user {}{}: {}{}{}", record.operation, quotable(record.chain), record.uid,
+               client_text(record), record.status,
                record.revision.empty() ? "" : concat(", revision ", record.revision),
                record.error.empty() ? "" : concat(", ", record.error.substr(0, kMaxErrorBytes)));
   const std::lock_guard lock(mutex_);

@@ -4,7 +4,10 @@
 #include "service/control.hpp"
 #include "service/route.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +55,18 @@ class AuditLogTest : public ::testing::Test {
  private:
   std::filesystem::path folder_;
 };
+
+/// The names of chains in requests are any text.
+TEST_F(AuditLogTest, no_name_looks_like_another_line_in_the_log) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+  open({})->add({"stop", "v' by user 0: 200, \\'", {}, 7, 8, 404, {}, "owner"});
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(log.str(),
+              ::testing::HasSubstr("audit: stop of 'v\\' by user 0: 200, \\\\\\'' by user 7 (owner, process 8): 404"));
+}
 
 TEST_F(AuditLogTest, a_record_is_a_line_appended_to_a_file_of_its_owner) {
   open(file())->add({"apply", "a\n\"b", "abc", 7, 8, 201, {}, "owner"});

@@ -56,7 +56,7 @@ pid_t process_of(int socket) {
 
 Caller own_user() { return {::geteuid(), ::getegid(), {}}; }
 
-Client own_client() { return {own_user(), true}; }
+Client own_client() { return {own_user(), true, true}; }
 
 bool is_privileged(Caller const& caller) { return caller.uid == 0 || caller.uid == ::geteuid(); }
 

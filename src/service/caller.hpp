@@ -23,6 +23,7 @@ struct Caller {
 struct Client {
   Caller caller;
   bool reaches_all = false;  ///< the chains of all users, and not only its own
+  bool reads_texts = false;  ///< of all users: messages with words of the files of a chain, as in its log
 };
 
 /// Unavailable if the kernel does not report it.

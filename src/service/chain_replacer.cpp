@@ -298,6 +298,10 @@ ChainReplacer::Swap ChainReplacer::start_and_swap(ApplyRecord const& applied, Va
     spdlog::info("{}: changed: {}", applied.name, change);
   }
   table_.put(entry);
+  if (before.is_taken_over) {  // in vain if its output is full: it counts as one of its user's until it ends
+    constexpr std::chrono::seconds kUsualEnd{1};
+    before.run->wait(kUsualEnd);
+  }
   return {absl::OkStatus(), true, {}, std::move(restarted), entry.run->changes()};
 }
 

@@ -223,8 +223,8 @@ Status ChainSet::stop(std::string const& name, Client const& client) {
 Status ChainSet::remove(std::string const& name, Client const& client) {
   CATENA_ASSIGN_OR_RETURN(const ChainTable::Held held, hold_ended(name, client));
   ChainEntry const& entry = *held.before;
-  CATENA_RETURN_IF_ERROR(table_.forget(name));
   CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end_run(name, *entry.run, entry.fifo) : absl::OkStatus());
+  CATENA_RETURN_IF_ERROR(table_.forget(name));
   table_.erase(name);
   watch_.forget(name);
   spdlog::info("{}: deleted", name);

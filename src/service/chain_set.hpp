@@ -115,7 +115,7 @@ class ChainSet {
   /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable if it does not
   /// end.
   Status stop(std::string const& name, Client const& client);
-  /// Ends and forgets it. As stop().
+  /// Ends and forgets it. As stop(); with the error of the state folder it has ended.
   Status remove(std::string const& name, Client const& client);
 
   /// Lets a chain use its device again after its kernel crashed it. For privileged callers. FailedPrecondition if it is

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace catena::service {
 namespace {
@@ -90,6 +91,10 @@ Status ChainTable::check_room(ValidatedSpec const& validated, Caller const& call
       used[0] += 1;
       add_running(used, {}, operation.amounts);
     }
+  }
+  for (ChainEntry const& entry : replaced_) {
+    const bool counts = entry.applied.name != validated.config.name && entry.applied.caller.uid == caller.uid;
+    add_running(used, counts && entry.holds_resources() ? entry.amounts : Amounts(), {});
   }
   return quotas_.check(caller.uid, used, amounts_of(validated.config, validated.options));
 }
@@ -221,8 +226,22 @@ Status ChainTable::update(ApplyRecord applied) {
 }
 
 void ChainTable::put(ChainEntry entry) {
+  std::vector<std::shared_ptr<ChainRun>> ended;
   const std::lock_guard lock(mutex_);
+  ended = forget_ended();
   std::swap(chains_[entry.applied.name], entry);  // what was there ends without the mutex
+  if (entry.run != chains_[entry.applied.name].run && entry.holds_resources()) {
+    replaced_.push_back(entry);
+  }
+}
+
+/// With the mutex. The ended runs of replaced chains, to be destroyed without it.
+std::vector<std::shared_ptr<ChainRun>> ChainTable::forget_ended() {
+  std::vector<std::shared_ptr<ChainRun>> ended;
+  const auto first = std::ranges::partition(replaced_, &ChainEntry::holds_resources);
+  std::ranges::transform(first, std::back_inserter(ended), [](ChainEntry& entry) { return std::move(entry.run); });
+  replaced_.erase(first.begin(), first.end());
+  return ended;
 }
 
 void ChainTable::edit(std::string const& name, std::function<void(ChainEntry&)> const& change) {

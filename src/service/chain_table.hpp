@@ -65,6 +65,7 @@ class ChainTable {
   Status remember(ApplyRecord const& applied);
   /// Stores a change of the request, and shows it. The error of the state folder, without a change.
   Status update(ApplyRecord applied);
+  /// A replaced run counts for its user until its end.
   void put(ChainEntry entry);
   /// Changes a chain that there is.
   void edit(std::string const& name, std::function<void(ChainEntry&)> const& change);
@@ -88,6 +89,7 @@ class ChainTable {
   bool has_others(ValidatedSpec const& validated, Caller const& caller) const;
   Result<std::optional<ChainEntry>> check_here(ValidatedSpec const& validated, Caller const& caller) const;
   Status check_room(ValidatedSpec const& validated, Caller const& caller) const;
+  std::vector<std::shared_ptr<ChainRun>> forget_ended();
   Status check_resources(ValidatedSpec const& validated) const;
   Result<ChainEntry> find_here(std::string const& name, Client const& client) const;
   Result<Claims::Claim> claim_here(std::string const& name);
@@ -98,6 +100,7 @@ class ChainTable {
   mutable std::mutex mutex_;  ///< guards the members, except for `claims_`
   Quotas quotas_;
   std::map<std::string, ChainEntry> chains_;
+  std::vector<ChainEntry> replaced_;  ///< by put(), and still holding their resources
   bool is_ending_ = false;
 };
 

@@ -130,7 +130,7 @@ HttpResponse dispatch(Controlled const& service, HttpRequest const& request, Cal
       continue;
     }
     if (method == route.method) {
-      const Client client{caller, may_use(role, route.least, false)};
+      const Client client{caller, may_use(role, route.least, false), may_use(role, Role::kOperator, false)};
       const Status may = check_access(route, service.chains, *name, client, role);
       HttpResponse response =
           may.ok()

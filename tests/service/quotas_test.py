@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotas of users: one at a bound is refused, with the numbers, and another user is not."""
 
+import contextlib
 import os
 import re
 import signal
@@ -66,6 +67,25 @@ class Quotas(TenantTest):
         self.attacker.applied(self.attacker.chain("c"))
         for name in "vw":
             self.victim.applied(self.victim.chain(name, nfs=self.victim.data(firewall())))
+
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_of_processes_of_a_replaced_chain_that_does_not_end(self):
+        self.serve_with(nf_processes=1)
+        full = os.open(self.attacker.fifo("full"), os.O_RDWR | os.O_NONBLOCK)  # nobody reads
+        self.addCleanup(os.close, full)
+        ends = {"rx": "{generator: {rate: 100000}}", "tx": f"{{pcap: {self.attacker.folder / 'full'}}}"}
+        self.attacker.applied(self.attacker.chain("a", nfs=self.attacker.data(firewall()), **ends))
+        wait_for(lambda: self.attacker.get("a")["rx"]["received_packets"] > 5000)
+        self.attacker.applied(self.attacker.chain("a", nfs="[]", **ends))
+        second = self.attacker.chain("b", nfs=self.attacker.data(firewall()))
+        self.assert_refused("nf_processes", 1, 1, 1, self.attacker.apply(second))
+
+        def is_applied():
+            with contextlib.suppress(BlockingIOError):
+                while os.read(full, 1 << 16):
+                    pass
+            return self.attacker.apply(second)[0] == 201
+        wait_for(is_applied)
 
     def test_of_workers(self):
         self.serve_with(workers=1)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles of users: what a reader, an owner and an operator may do with chains of another user."""
 
+import json
 import pathlib
 import signal
 import subprocess
 import unittest
 
+from command import HAS_PROCESSES, NO_PROCESSES
 from harness import BIN, TENANTS, TenantTest, firewall, wait_for
 
 
@@ -59,6 +61,29 @@ class Roles(TenantTest):
                          (403, f"user {self.attacker.uid} is a reader and may change no chain"))
         self.refused(("POST", "", {"file": self.attacker.chain("a"), "dry_run": True}))
         self.assertEqual(self.victim.get("v")["state"], "running")
+
+    def failed_for_words_of_a_file(self, role):
+        """What the victim and the attacker see of a chain that does not start again."""
+        rules = self.victim.write("fw.rules", "allow udp any any any 53\n")
+        self.serve_with(role)
+        fw = f"[{{name: fw, type: firewall, config: {{rules: {rules}, default: deny}}}}]"
+        self.victim.applied(self.victim.chain("w", nfs=fw))
+        self.service.end()
+        self.victim.write("fw.rules", "a-secret begins no rule\n")
+        self.service = self.serve("--roles", str(self.file))
+        wait_for(lambda: self.victim.get("w")["error"] or self.victim.get("w")["fallback"])
+        return json.dumps(self.victim.get("w")), json.dumps(self.attacker.get("w"))
+
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_a_reader_sees_no_words_of_files(self):
+        own, others = self.failed_for_words_of_a_file("reader")
+        self.assertIn("a-secret", own)
+        self.assertNotIn("a-secret", others)
+        self.assertIn("its user and operators see the reason", others)
+
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_an_operator_sees_why_a_chain_failed(self):
+        self.assertIn("a-secret", self.failed_for_words_of_a_file("operator")[1])
 
     def test_an_operator_stops_and_starts_all_chains_and_applies_his_own_alone(self):
         self.serve_with("operator")

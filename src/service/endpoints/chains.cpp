@@ -22,8 +22,14 @@ using Json = nlohmann::ordered_json;
 
 Json text_or_null(std::string const& text) { return text.empty() ? Json() : Json(text); }
 
+/// A message about a chain. Errors in its files quote them.
+Json message_for(Client const& client, ChainView const& chain, std::string const& message) {
+  const bool may_read = client.reads_texts || owns(client.caller, chain.applied);
+  return text_or_null(message.empty() || may_read ? message : "its user and operators see the reason");
+}
+
 /// The report of `catena run --json`, with what the service knows.
-Json json_of(ChainView const& chain) {
+Json json_of(ChainView const& chain, Client const& client) {
   Json json = {{"name", chain.applied.name},
                {"state", to_string(chain.state)},
                {"file", chain.applied.file},
@@ -34,14 +40,15 @@ Json json_of(ChainView const& chain) {
                {"quarantine", text_or_null(chain.quarantine)},
                {"own_device_server", text_or_null(chain.separation)},
                {"ok", chain.error.empty()},
-               {"error", text_or_null(chain.error)},
+               {"error", nullptr},
                {"retry_s", chain.retry ? Json(chain.retry->count()) : Json()},
                {"revision", text_or_null(chain.revision)},
-               {"fallback", text_or_null(chain.fallback)},
+               {"fallback", message_for(client, chain, chain.fallback)},
                {"confirm_s", chain.confirm ? Json(chain.confirm->count()) : Json()}};
   if (chain.report) {
     json.update(Json::parse(runtime::to_json(*chain.report)));
   }
+  json["error"] = message_for(client, chain, chain.error);
   return json;
 }
 
@@ -71,7 +78,7 @@ HttpResponse applied_answer(Exchange const& exchange, Result<AppliedChain> const
     if (!view.ok()) {
       return error_answer(view.status());
     }
-    answer = json_of(*view);
+    answer = json_of(*view, exchange.client);
   }
   answer["dry_run"] = is_dry_run;
   answer["applied"] = applied->is_new ? "started" : applied->is_changed ? "changed" : "replaced";
@@ -125,7 +132,7 @@ HttpResponse apply_again(Exchange const& exchange, Again again) {
 HttpResponse list_chains(Exchange const& exchange) {
   Json all = Json::array();
   for (ChainView const& chain : exchange.chains.list(exchange.client)) {
-    all.push_back(json_of(chain));
+    all.push_back(json_of(chain, exchange.client));
   }
   return json_answer({{"chains", std::move(all)}});
 }
@@ -174,7 +181,7 @@ HttpResponse apply_chain(Exchange const& exchange) {
 
 HttpResponse get_chain(Exchange const& exchange) {
   const Result<ChainView> view = exchange.chains.get(exchange.name, exchange.client);
-  return view.ok() ? json_answer(json_of(*view)) : error_answer(view.status());
+  return view.ok() ? json_answer(json_of(*view, exchange.client)) : error_answer(view.status());
 }
 
 HttpResponse get_config(Exchange const& exchange) {
