@@ -376,7 +376,7 @@ class Change(unittest.TestCase):
                 "repeats": [{"none": way(0), "rules": way(0), "chain": way(lost)} for lost in (0, 7)]}
         text = change.page(results("change", [cell], {}, settings={"ring": 4096})).markdown()
         self.assertIn("| gpu | 200,000 | nothing | 2,000 | 0 (0, 0) | 1.5 (1.5 .. 1.5) | 0.1 (0.1 .. 0.1) | 0.2 (0.2 .. 0.2) |", text)
-        self.assertIn("| gpu | 200,000 | another chain takes over | 2,000 | 7 (0, 7) | 1.5 (1.5 .. 1.5) | "
+        self.assertIn("| gpu | 200,000 | an NF added or removed | 2,000 | 7 (0, 7) | 1.5 (1.5 .. 1.5) | "
                       "0.1 (0.1 .. 0.1) | 0.2 (0.2 .. 0.2) |", text)
 
 
