@@ -229,8 +229,9 @@ void ChainTable::put(ChainEntry entry) {
   std::vector<std::shared_ptr<ChainRun>> ended;
   const std::lock_guard lock(mutex_);
   ended = forget_ended();
-  std::swap(chains_[entry.applied.name], entry);  // what was there ends without the mutex
-  if (entry.run != chains_[entry.applied.name].run && entry.holds_resources()) {
+  ChainEntry& present = chains_[entry.applied.name];
+  std::swap(present, entry);  // what was there ends without the mutex
+  if (entry.run != present.run && entry.holds_resources()) {
     replaced_.push_back(entry);
   }
 }
