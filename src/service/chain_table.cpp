@@ -239,9 +239,11 @@ void ChainTable::put(ChainEntry entry) {
 /// With the mutex. The ended runs of replaced chains, to be destroyed without it.
 std::vector<std::shared_ptr<ChainRun>> ChainTable::forget_ended() {
   std::vector<std::shared_ptr<ChainRun>> ended;
-  const auto first = std::ranges::partition(replaced_, &ChainEntry::holds_resources);
-  std::ranges::transform(first, std::back_inserter(ended), [](ChainEntry& entry) { return std::move(entry.run); });
-  replaced_.erase(first.begin(), first.end());
+  const auto first = std::partition(replaced_.begin(), replaced_.end(),
+                                    [](ChainEntry const& entry) { return entry.holds_resources(); });
+  std::transform(first, replaced_.end(), std::back_inserter(ended),
+                 [](ChainEntry& entry) { return std::move(entry.run); });
+  replaced_.erase(first, replaced_.end());
   return ended;
 }
 
