@@ -173,6 +173,7 @@ std::vector<std::shared_ptr<ChainRun>> ChainTable::runs() const {
       runs.push_back(entry.run);
     }
   }
+  std::ranges::transform(replaced_, std::back_inserter(runs), &ChainEntry::run);
   return runs;
 }
 
