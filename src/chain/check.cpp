@@ -63,8 +63,7 @@ Status check(ChainConfig config, RunOptions const& options, TryOut const& try_ou
   for (std::size_t i = 0; i < instances.size(); ++i) {
     diagnostics.add(add_nf(config.nfs[i], *instances[i], input).status());
   }
-  std::vector<nf::Instance*> all;
-  std::ranges::transform(instances, std::back_inserter(all), [](auto const& instance) { return instance.get(); });
+  const std::vector<nf::Instance*> all = pointers_to(instances);
   diagnostics.add(data_path_of(config, options, all).status());
   diagnostics.add(flow_limits(config, unit_packets_of(config.tuning)).status());
   add_ways(config, all, input);

@@ -28,15 +28,15 @@ Result<bool> may_divide_ends(ChainConfig const& chain, RunOptions const& options
   return may_divide_traffic(chain, options);
 }
 
-std::span<const std::string> names_in(Segment const& segment, std::span<const std::string> names) {
-  return names.subspan(segment.first, segment.end - segment.first);
+std::vector<std::string> names_in(Segment const& segment, ChainConfig const& chain) {
+  std::vector<std::string> names;
+  for (std::size_t nf = segment.first; nf < segment.end; ++nf) {
+    names.push_back(chain.nfs[nf].name);
+  }
+  return names;
 }
 
 }  // namespace
-
-bool DataPath::has_classifiers() const {
-  return std::ranges::any_of(tables, [](NextNodeTable const& table) { return !table.is_direct(); });
-}
 
 std::uint32_t DataPath::shards() const { return std::ranges::max_element(segments, {}, &Segment::shards)->shards; }
 
@@ -77,24 +77,24 @@ Result<DataPath> data_path_of(ChainConfig const& chain, RunOptions const& option
   return path;
 }
 
-std::string describe(DataPath const& path, std::span<const std::string> names) {
+std::string describe(DataPath const& path, ChainConfig const& chain) {
   std::vector<std::string> parts;
   for (Segment const& segment : path.segments) {
     const std::string how = segment.shards == 1  ? "in one"
-                            : segment.divided_by ? concat("as ", names[*segment.divided_by], " says")
+                            : segment.divided_by ? concat("as ", chain.nfs[*segment.divided_by].name, " says")
                                                  : "by flow";
-    parts.push_back(fmt::format("{} {}", fmt::join(names_in(segment, names), " and "), how));
+    parts.push_back(fmt::format("{} {}", fmt::join(names_in(segment, chain), " and "), how));
   }
   return fmt::format("{}: {}{}", path.shards(), fmt::join(parts, ", "),
                      path.are_ends_divided ? ", each with its part of rx and a tx of its own" : "");
 }
 
-nlohmann::ordered_json to_json(DataPath const& path, std::span<const std::string> names) {
+nlohmann::ordered_json to_json(DataPath const& path, ChainConfig const& chain) {
   nlohmann::ordered_json json{{"segments", nlohmann::ordered_json::array()}, {"ends", path.pools()}};
   for (Segment const& segment : path.segments) {
-    nlohmann::ordered_json part{{"nfs", names_in(segment, names)}, {"shards", segment.shards}};
+    nlohmann::ordered_json part{{"nfs", names_in(segment, chain)}, {"shards", segment.shards}};
     if (segment.shards > 1) {
-      part["divided_by"] = segment.divided_by ? names[*segment.divided_by] : "flow";
+      part["divided_by"] = segment.divided_by ? chain.nfs[*segment.divided_by].name : "flow";
     }
     json["segments"].push_back(std::move(part));
   }

@@ -31,7 +31,7 @@ struct DataPath {
   bool are_ends_divided = false;           ///< each shard has its own part of rx, tx and packet memory
 
   /// Whether packets take several branches somewhere.
-  bool has_classifiers() const;
+  bool has_classifiers() const { return has_branches(tables); }
   /// Of the segment with most shards.
   std::uint32_t shards() const;
   /// Packet pools: one, or one for each shard.
@@ -56,10 +56,10 @@ using PortsDivide = std::function<Result<bool>(std::uint32_t parts)>;
 Result<DataPath> data_path_of(ChainConfig const& chain, RunOptions const& options, std::span<nf::Instance* const> nfs,
                               PortsDivide const& ports_divide = nullptr);
 
-/// "2: fw by flow, ids in one", with ", each with its part of rx and a tx of its own". `names`: of the NFs.
-std::string describe(DataPath const& path, std::span<const std::string> names);
+/// "2: fw by flow, ids in one", with ", each with its part of rx and a tx of its own". `chain`: of the path.
+std::string describe(DataPath const& path, ChainConfig const& chain);
 /// {"segments": [{"nfs": ["fw"], "shards": 2, "divided_by": "flow"}], "ends": 1}. `divided_by`: "flow", or the NF with
 /// the sharder; absent with one shard.
-nlohmann::ordered_json to_json(DataPath const& path, std::span<const std::string> names);
+nlohmann::ordered_json to_json(DataPath const& path, ChainConfig const& chain);
 
 }  // namespace catena::chain

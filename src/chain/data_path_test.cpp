@@ -44,8 +44,7 @@ class DataPathTest : public ::testing::Test {
     std::string text = concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: ", rx,
                               "\n  tx: ", tx, "\n  shards: ", shards, "\n", more, "  nfs:\n");
     for (const Sharding sharding : nfs) {
-      const std::string name(1, static_cast<char>('a' + names_.size()));
-      names_.push_back(name);
+      const std::string name(1, static_cast<char>('a' + nfs_.size()));
       text += concat("    - {name: ", name, ", type: firewall}\n");
       instances_.push_back(std::make_unique<nf::Instance>(name, kPathDescriptors.at(static_cast<std::size_t>(sharding)),
                                                           std::make_unique<PathStub>(), nf::OnUnsupported::kPass,
@@ -63,7 +62,6 @@ class DataPathTest : public ::testing::Test {
     return path.ok() && path->are_ends_divided;
   }
 
-  std::vector<std::string> names_;
   std::vector<std::unique_ptr<nf::Instance>> instances_;
   std::vector<nf::Instance*> nfs_;
   ChainConfig chain_;
@@ -135,8 +133,8 @@ TEST_F(DataPathTest, people_and_programs_read_it) {
   make(3, {Sharding::kFlow, Sharding::kNone, Sharding::kOwn}, kArtificial, kIntoFile);
   const Result<DataPath> path = decide();
   ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(describe(*path, names_), "3: a by flow, b in one, c as c says");
-  EXPECT_EQ(to_json(*path, names_).dump(),
+  EXPECT_EQ(describe(*path, chain_), "3: a by flow, b in one, c as c says");
+  EXPECT_EQ(to_json(*path, chain_).dump(),
             R"({"segments":[{"nfs":["a"],"shards":3,"divided_by":"flow"},{"nfs":["b"],"shards":1},)"
             R"({"nfs":["c"],"shards":3,"divided_by":"c"}],"ends":1})");
 }
@@ -145,8 +143,8 @@ TEST_F(DataPathTest, ends_of_their_own_are_described) {
   make(2, {Sharding::kPacket});
   const Result<DataPath> path = decide();
   ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(describe(*path, names_), "2: a by flow, each with its part of rx and a tx of its own");
-  EXPECT_EQ(to_json(*path, names_)["ends"], 2);
+  EXPECT_EQ(describe(*path, chain_), "2: a by flow, each with its part of rx and a tx of its own");
+  EXPECT_EQ(to_json(*path, chain_)["ends"], 2);
 }
 
 }  // namespace

@@ -289,4 +289,8 @@ std::optional<NextNodeTable::Decision> NextNodeTable::foresee(packet::Packet con
   return asks_nfs ? std::nullopt : std::optional(decide(packet));
 }
 
+bool has_branches(std::span<const NextNodeTable> tables) {
+  return std::ranges::any_of(tables, [](NextNodeTable const& table) { return !table.is_direct(); });
+}
+
 }  // namespace catena::chain

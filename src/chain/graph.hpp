@@ -136,4 +136,7 @@ class NextNodeTable {
   std::uint64_t mirrors_ = 0;
 };
 
+/// Whether packets take several branches somewhere: a table does more than to send all of them to one target.
+bool has_branches(std::span<const NextNodeTable> tables);
+
 }  // namespace catena::chain

@@ -6,6 +6,9 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 namespace catena::chain {
 
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {
@@ -85,6 +88,12 @@ Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Inst
   return std::make_unique<nf::Instance>(config.name, first.descriptor(), *std::move(nf),
                                         config.on_unsupported.value_or(first.descriptor().on_unsupported_default),
                                         first.outcome().recording(), config.link_local);
+}
+
+std::vector<nf::Instance*> pointers_to(std::span<const std::unique_ptr<nf::Instance>> instances) {
+  std::vector<nf::Instance*> pointers;
+  std::ranges::transform(instances, std::back_inserter(pointers), [](auto const& instance) { return instance.get(); });
+  return pointers;
 }
 
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {

@@ -39,6 +39,9 @@ Status no_kernel(NfConfig const& config);
 /// Another NF of the same entry, besides `first` with shard 0. Errors: as make_instance().
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard);
 
+/// Each of them, in order.
+std::vector<nf::Instance*> pointers_to(std::span<const std::unique_ptr<nf::Instance>> instances);
+
 /// The rules that the NF does not apply.
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance);
 

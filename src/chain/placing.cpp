@@ -50,8 +50,8 @@ class Placing {
       diagnostics.add(add(entry));
     }
     CATENA_RETURN_IF_ERROR(diagnostics.status());
-    add_ways(*config_, instances_, on_cpu_);
-    add_ways(*config_, instances_, on_gpu_);
+    add_ways(*config_, pointers_to(instances_), on_cpu_);
+    add_ways(*config_, pointers_to(instances_), on_gpu_);
     return absl::OkStatus();
   }
 
@@ -79,9 +79,7 @@ class Placing {
  private:
   /// Whether each shard has a part of rx and a tx of its own.
   bool may_divide_ends() const {
-    std::vector<nf::Instance*> instances;
-    std::ranges::transform(instances_, std::back_inserter(instances), [](auto const& nf) { return nf.get(); });
-    return may_divide_traffic(*config_, {}) && segments_of(*config_, instances).size() == 1;
+    return may_divide_traffic(*config_, {}) && segments_of(*config_, pointers_to(instances_)).size() == 1;
   }
   Status add(NfConfig const& entry);
   void add_costs(NfKey const& key, share::NfOptions& options) const;

@@ -11,7 +11,6 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -41,7 +40,7 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
     inputs.sides.push_back(std::move(side));
     inputs.instances.push_back(std::move(instance));
   }
-  add_ways(config, inputs.instances, inputs.plan);
+  add_ways(config, pointers_to(inputs.instances), inputs.plan);
   return inputs;
 }
 
@@ -113,15 +112,6 @@ void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instance
   }
 }
 
-void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
-              plan::PlanInput& input) {
-  std::vector<nf::Instance*> all;
-  for (auto const& instance : instances) {
-    all.push_back(instance.get());
-  }
-  add_ways(config, all, input);
-}
-
 std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {
   if (!step.shared) {
     return std::nullopt;
@@ -173,10 +163,8 @@ Result<std::uint32_t> suited_unit_packets(ChainConfig const& config, SyncOptions
 
 Result<ChainPlan> plan_chain(ChainConfig const& config, RunOptions const& options, nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(const Inputs inputs, inputs_of(config, options.sync, registry));
-  std::vector<nf::Instance*> nfs;
-  std::ranges::transform(inputs.instances, std::back_inserter(nfs), [](auto const& nf) { return nf.get(); });
   ChainPlan chain;
-  CATENA_ASSIGN_OR_RETURN(chain.path, data_path_of(config, options, nfs));
+  CATENA_ASSIGN_OR_RETURN(chain.path, data_path_of(config, options, pointers_to(inputs.instances)));
   CATENA_ASSIGN_OR_RETURN(chain.plans, plan::compare(inputs.plan));
   return chain;
 }

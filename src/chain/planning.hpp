@@ -42,8 +42,6 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
 /// Adds to the planner input the edges of packets, the fields read by classifiers, and the reshard stages between
 /// shards. At a reshard stage all of a packet has to be on the host, because the next shard may have another device, or
 /// no device any more. `instances`: all of the chain's, also in `input`.
-void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
-              plan::PlanInput& input);
 void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
 
 /// Packets per unit suited to the plan of a chain whose placement is decided, for a device with all capabilities.

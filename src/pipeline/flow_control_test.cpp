@@ -3,6 +3,7 @@
 
 #include "chain/chain_file.hpp"
 #include "pipeline/counts.hpp"
+#include "pipeline/test_support.hpp"
 #include "pipeline/testing/faulty_relay.hpp"
 
 #include <catena/core/testing/scratch_folder.hpp>
@@ -29,22 +30,6 @@ constexpr std::uint32_t kInUnit = 64;
 constexpr chain::FlowLimits kRingLimits{
     .batch = 256, .slow_down = 717, .fasten_up = 461, .share = 717, .in_process = 512};
 constexpr std::uint32_t kTooMany = 768;  ///< packets, for such a ring
-
-/// Has one packet at each call.
-class OnePacketSource final : public io::Source {
- public:
-  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    starved = !pool.acquire_slots(unit, 1);
-    if (!starved) {
-      pool.set_arrived(unit.slots()[0], 60, next_index++, 0);
-      unit.count = 1;
-    }
-    return absl::OkStatus();
-  }
-  bool finished() const override { return false; }
-  io::SourceCounts counts() const override { return {}; }
-  std::string describe() const override { return "one packet"; }
-};
 
 /// Only asks whether it may take packets.
 class AskingStage final : public PacketStage {
@@ -102,7 +87,7 @@ class FlowControlTest : public ::testing::Test {
   std::deque<memory::UnitQueue> queues_;
   memory::UnitQueue last_{pool_->arena(), 11, 3};
   std::deque<AskingStage> stages_;
-  std::deque<OnePacketSource> sources_;
+  std::deque<testing::OnePacketSource> sources_;
   std::atomic<bool> stop_{false};
   std::deque<RxStage> rx_;
 };

@@ -6,10 +6,6 @@
 
 namespace catena::runtime {
 
-bool FlowPaths::has_branches() const {
-  return std::ranges::any_of(tables, [](chain::NextNodeTable const& table) { return !table.is_direct(); });
-}
-
 std::vector<std::size_t> FlowPaths::nfs_after(std::size_t node) const {
   std::vector<std::size_t> after;
   if (tables.empty()) {

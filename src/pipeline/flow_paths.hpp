@@ -42,8 +42,7 @@ struct FlowPaths {
   bool has_own_ends = false;                          ///< rx number i is of shard i alone
   std::span<const chain::NextNodeTable> tables = {};  ///< of rx, and of each NF; empty: NFs in a row
 
-  /// Whether a table does more than to send all packets to one target.
-  bool has_branches() const;
+  bool has_branches() const { return chain::has_branches(tables); }
   /// Numbers of the NFs next to a node.
   std::vector<std::size_t> nfs_after(std::size_t node) const;
   /// Whether tx may be next to a node.

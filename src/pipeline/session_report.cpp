@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -139,9 +138,7 @@ std::vector<std::string> Session::start_report() const {
   }
   lines.push_back(concat("rx       ", ends_.sources().front()->describe()));
   if (config_.shards > 1) {
-    std::vector<std::string> names;
-    std::ranges::transform(config_.nfs, std::back_inserter(names), &chain::NfConfig::name);
-    lines.push_back(concat("shards   ", chain::describe(pipeline_.path(), names)));
+    lines.push_back(concat("shards   ", chain::describe(pipeline_.path(), config_)));
   }
   if (placement != nullptr) {
     lines.push_back(concat("auto     ", fmt::format("{}", fmt::join(chain::describe(*placement), "\n         "))));

@@ -304,26 +304,10 @@ TEST_F(PickyChain, the_changes_of_a_replacement_are_told) {
   EXPECT_EQ((*next)->changes(), (std::vector<std::string>{"other", "nf0: removed"}));
 }
 
-/// A port that never ends.
-class EndlessPort final : public io::Source {
- public:
-  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    starved = !pool.acquire_slots(unit, 1);
-    if (!starved) {
-      pool.set_arrived(unit.slots()[0], 60, next_index++, 0);
-      unit.count = 1;
-    }
-    return absl::OkStatus();
-  }
-  bool finished() const override { return false; }
-  io::SourceCounts counts() const override { return {}; }
-  std::string describe() const override { return "endless"; }
-};
-
 // of a chain with a device this takes milliseconds
 TEST(SessionReplaced, packets_do_not_wait_for_its_end) {
   RunOptions options;
-  options.make_source = [] { return std::make_unique<EndlessPort>(); };
+  options.make_source = [] { return std::make_unique<testing::OnePacketSource>(); };
   auto first = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE((*first)->start().ok());

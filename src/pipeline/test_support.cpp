@@ -25,6 +25,16 @@ chain::NfConfig nf_config_of(std::string const& name, std::string_view type) {
           file + ":1:1"};
 }
 
+Status OnePacketSource::receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index,
+                                bool& starved) {
+  starved = !pool.acquire_slots(unit, 1);
+  if (!starved) {
+    pool.set_arrived(unit.slots()[0], 60, next_index++, 0);
+    unit.count = 1;
+  }
+  return absl::OkStatus();
+}
+
 NfEntry entry_of(std::string const& name, nf::Descriptor const& descriptor, std::unique_ptr<nf::Nf> nf) {
   return {nf_config_of(name, descriptor.type),
           std::make_unique<nf::Instance>(name, descriptor, std::move(nf), nf::OnUnsupported::kPass, false)};

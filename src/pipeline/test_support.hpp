@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "io/source.hpp"
 #include "pipeline/pipeline.hpp"
 
 #include <memory>
@@ -14,6 +15,15 @@ namespace catena::runtime::testing {
 
 /// A chain without NFs; the calling test fails if it is invalid.
 chain::ChainConfig config_of(std::string const& rx, std::string const& tx);
+
+/// Has one packet at each call, without an end.
+class OnePacketSource final : public io::Source {
+ public:
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override;
+  bool finished() const override { return false; }
+  io::SourceCounts counts() const override { return {}; }
+  std::string describe() const override { return "one packet"; }
+};
 
 /// Passes all packets.
 class IdleNf : public nf::Nf {

@@ -3,6 +3,7 @@
 
 #include "io/eal/eal.hpp"
 #include "pipeline/host_stages.hpp"
+#include "pipeline/test_support.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,23 +23,6 @@ using ::testing::ElementsAre;
 
 constexpr std::uint32_t kJoinerSlots = 4096;
 constexpr std::uint32_t kJoinerUnit = 64;
-
-/// A packet at each poll, as a slow live port has it.
-class TricklingSource final : public io::Source {
- public:
-  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    starved = !pool.acquire_slots(unit, 1);
-    if (!starved) {
-      pool.set_arrived(unit.slots()[0], 60, next_index++, 0);
-      unit.count = 1;
-    }
-    return absl::OkStatus();
-  }
-  bool finished() const override { return false; }
-  io::SourceCounts counts() const override { return {}; }
-  double offered_per_second() const override { return 0; }
-  std::string describe() const override { return "a trickle"; }
-};
 
 class UnitJoinerTest : public ::testing::Test {
  protected:
@@ -140,7 +124,7 @@ TEST_F(UnitJoinerTest, arrivals_stay_with_their_packets) {
 }
 
 TEST_F(UnitJoinerTest, rx_fills_the_slots_of_a_chain_that_stalls_however_slowly_packets_come) {
-  TricklingSource source;
+  testing::OnePacketSource source;  // as a slow live port
   memory::UnitQueue queue(pool_->arena(), 0);
   std::atomic<bool> stop{false};
   RxStage rx(source, *pool_, queue, stop);
@@ -151,7 +135,7 @@ TEST_F(UnitJoinerTest, rx_fills_the_slots_of_a_chain_that_stalls_however_slowly_
 }
 
 TEST_F(UnitJoinerTest, rx_keeps_no_packet_back_at_its_end) {
-  TricklingSource source;
+  testing::OnePacketSource source;  // as a slow live port
   memory::UnitQueue queue(pool_->arena(), 0);
   std::atomic<bool> stop{false};
   RxStage rx(source, *pool_, queue, stop);

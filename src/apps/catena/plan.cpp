@@ -114,15 +114,13 @@ int plan(RunArguments const& arguments) {
     return fail(processes.status(), arguments.json);
   }
   plan::Comparison const& plans = planned->plans;
-  std::vector<std::string> names;
-  std::ranges::transform(inputs->config.nfs, std::back_inserter(names), &chain::NfConfig::name);
   const std::string costs = chain::describe(inputs->options.sync.profile, inputs->config.devices.front().backend);
   if (arguments.json) {
     nlohmann::ordered_json json{{"chain", inputs->config.name},
                                 {"cost_profile", costs},
                                 {"cost_profile_device", inputs->options.sync.profile.device},
                                 {"layout", chain::to_json(inputs->layout)},
-                                {"data_path", chain::to_json(planned->path, names)}};
+                                {"data_path", chain::to_json(planned->path, inputs->config)}};
     json.update(to_json(plans));
     for (chain::ProcessPlan const& process : *processes) {
       json["processes"].push_back(to_json(process.plans));
@@ -141,7 +139,7 @@ int plan(RunArguments const& arguments) {
       }
     }
     if (inputs->config.shards > 1) {
-      std::cout << "shards " << chain::describe(planned->path, names) << '\n';
+      std::cout << "shards " << chain::describe(planned->path, inputs->config) << '\n';
     }
     std::cout << plan::explain(plans);
     for (chain::ProcessPlan const& process : *processes) {
